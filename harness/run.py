@@ -1,5 +1,6 @@
 """A study from its plan to its report: what `manyseeds run` and the scripts under launch/ call."""
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -120,15 +121,16 @@ def _start_ray(
 
 
 def _keep_manifest(prepared: Prepared) -> None:
-    """Write the manifest of a study with nothing left to train, if the store has none, or one that states other metrics of experiments.
+    """Write the manifest of a study with nothing left to train, if the newest one is of other replicates, sets or metrics.
 
-    Readers go by the metrics of the newest manifest.
+    Readers go by the newest manifest, and drivers with different `only` may have filled the store.
     """
     if prepared.plan.packs:
         return
     newest = newest_manifest(prepared.store)
-    stated = manifests.build(prepared.plan, prepared.numerics, {}).get("metrics")
-    if newest is None or (prepared.study.is_experimental and newest[1].get("metrics") != stated):
+    stated = json.loads(manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, {})))
+    asked = ("replicates", "sets", *(("metrics",) if prepared.study.is_experimental else ()))
+    if newest is None or any(newest[1].get(field) != stated.get(field) for field in asked):
         _write_manifest(prepared)
 
 

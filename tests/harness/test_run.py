@@ -78,6 +78,18 @@ def test_rows_without_a_manifest_become_a_study_by_running_it(study, whole):
     assert newest_manifest(open_store(str(whole), "tiny")) is not None
 
 
+def test_what_two_drivers_trained_apart_is_reported_together(study, tmp_path):
+    """The last run trains nothing: the newest manifest would be the last driver's, with half of what was asked for."""
+    for only in ("only=[lstm]", "only=[transformer]"):
+        assert study(only) == 0
+    before = tables(tmp_path / "runs")
+    assert study() == 0
+    assert tables(tmp_path / "runs") == before
+    store = open_store(tmp_path / "runs", "tiny")
+    assert [condition["name"] for condition in newest_manifest(store)[1]["conditions"]] == ["transformer", "lstm"]
+    assert {entry[0] for entry in newest_manifest(store)[1]["replicates"]} == set(committed(store)["key"].to_pylist())
+
+
 @pytest.mark.parametrize("executor", ["run", "manifest"])
 def test_replicates_whose_evaluations_are_gone_are_trained_again(study, whole, executor):
     before = tables(whole)

@@ -185,15 +185,20 @@ class Packed(nn.Module):
         """
         if attend is not None:
             raise ValueError(f"model.name = {self._path!r} is a user's module, which hands out no attention weights")
+        with _reasons(self._path, tokens):
+            logits = self.logits(tokens)
+        if needed is None:
+            return logits
+        return torch.cat([logits.gather(2, block[..., None].expand(-1, -1, -1, logits.shape[-1])) for block in needed], dim=2)
+
+    def logits(self, tokens: Tensor) -> Tensor:
+        """As `forward` for all positions, with the module's errors as they are."""
         weights = {name: getattr(self, own) for own, name in self._names.items()}
         buffers = {name: getattr(self, own) for own, name in self._constants.items()}
         axes = (dict.fromkeys(weights, 0), {name: None if name in self._shared else 0 for name in buffers}, 0)
         # the backward of fused attention has no rule for vmap, and falls back to a loop that warns
-        with _reasons(self._path), sdpa_kernel(SDPBackend.MATH), Unrolled() if self._recurrent else nullcontext():
-            logits = torch.vmap(self._one, in_dims=axes, randomness="error")(weights, buffers, tokens)
-        if needed is None:
-            return logits
-        return torch.cat([logits.gather(2, block[..., None].expand(-1, -1, -1, logits.shape[-1])) for block in needed], dim=2)
+        with sdpa_kernel(SDPBackend.MATH), Unrolled() if self._recurrent else nullcontext():
+            return torch.vmap(self._one, in_dims=axes, randomness="error")(weights, buffers, tokens)
 
     def _one(self, weights: dict[str, Tensor], buffers: dict[str, Tensor], tokens: Tensor) -> Tensor:
         """The logits of one replicate, tokens [B, T] → [B, T, V]."""
@@ -229,7 +234,7 @@ def _check(path: str, first: nn.Module, other: nn.Module, vocabulary: int, lengt
     pair = Packed(path, [first, other], torch.device("cpu"))
     logits, gradients = custom_checks.run_alone(path, other, tokens, outputs)
     try:
-        packed = pair(tokens.expand(2, -1, -1))[1]
+        packed = pair.logits(tokens.expand(2, -1, -1))[1]
         custom_checks.loss_of(packed).backward()
     except (RuntimeError, NotImplementedError) as error:
         raise ValueError(_unsupported(path, error)) from error
@@ -243,7 +248,7 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
     replicates = len(next(packed.parameters()))
     try:
         with torch.no_grad():
-            packed(tokens.expand(replicates, -1, -1))
+            packed.logits(tokens.expand(replicates, -1, -1))
     except torch.OutOfMemoryError:
         raise
     except RuntimeError as error:
@@ -254,19 +259,19 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
 
 
 @contextmanager
-def _reasons(path: str) -> Iterator[None]:
-    """Turn vmap's errors about a module that can't be packed into UnfitModel, with a sentence that says what to do."""
+def _reasons(path: str, tokens: Tensor) -> Iterator[None]:
+    """Turn errors of a module, or of vmap with it, on tokens [R, B, T] into UnfitModel: one sentence with the reason."""
     try:
         yield
     except torch.OutOfMemoryError:
         raise
-    except RuntimeError as error:
+    except Exception as error:
         message = str(error)
         if "called random operation" in message:
             raise UnfitModel(custom_checks.noisy(path)) from error
         if "vmap" in message or "Batching rule" in message:
             raise UnfitModel(_unsupported(path, error)) from error
-        raise
+        raise UnfitModel(custom_checks.raised(path, tokens[0], error)) from error
 
 
 def _unsupported(path: str, error: Exception) -> str:

@@ -26,6 +26,12 @@ def with_line(path: str, error: Exception) -> str:
     return f"{error} ({Path(str(file)).name}, line {lines[-1]})" if lines else str(error)
 
 
+def raised(path: str, tokens: Tensor, error: Exception) -> str:
+    """The sentence for a module whose forward raises `error` for tokens [B, T]."""
+    kind, shape = type(error).__name__, list(tokens.shape)
+    return f"model.name = {path!r} raised {kind} in forward for int64 tokens {shape}: {with_line(path, error)}"
+
+
 def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
     """Return `call()`, made with torch's generator at `seed`. Raises ValueError where it draws from another generator, or seeds this one.
 
@@ -94,10 +100,7 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
     try:
         logits, drawn = _watched(lambda: module(tokens))
     except Exception as error:
-        raise ValueError(
-            f"model.name = {path!r} raised {type(error).__name__} in forward for int64 tokens {list(tokens.shape)}: "
-            f"{with_line(path, error)}"
-        ) from error
+        raise ValueError(raised(path, tokens, error)) from error
     wanted = (*tokens.shape, outputs)
     if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or not logits.is_floating_point():
         got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__

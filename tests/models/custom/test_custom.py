@@ -11,6 +11,7 @@ from harness.machine.device import resolve
 from harness.study.config import Condition, Train, build, from_dict, to_dict
 from harness.training.pack_state import Training
 from models.custom.custom import Packed, _check_device, allow, configure
+from models.unfit import UnfitModel
 from tasks import build as build_task
 from tests.harness.packs import SETS, pack
 from tests.models.custom import custom_modules
@@ -247,6 +248,13 @@ def test_running_out_of_memory_stays_what_it_is(monkeypatch):
         packed(strings())
     with pytest.raises(torch.OutOfMemoryError):
         _check_device(packed, strings()[0])
+
+
+def test_a_forward_that_raises_for_other_strings_than_those_of_the_check_is_one_sentence():
+    packed = make("Attention", width=16, heads=4)
+    longer = torch.cat([strings(), strings()], -1)
+    with pytest.raises(UnfitModel, match=r"raised RuntimeError in forward for int64 tokens \[4, 24\]: .*\(\w+.py, line \d+\)"):
+        packed(longer)
 
 
 def test_a_tensor_on_another_device_is_one_sentence():

@@ -18,6 +18,7 @@ from harness import compiled_draw
 from harness.machine.device import finish
 from harness.machine.memory import Memory, free_memory
 from harness.planning.pack import Pack, ScoredSet
+from harness.study.custom_tasks import own_errors
 from harness.training.evaluate import batch_size, score
 from harness.training.pack_state import Training
 from harness.training.self_labels import annotates
@@ -64,7 +65,7 @@ def measure(pack: Pack, device: torch.device) -> Rate:
     """
     if pack.experiment is not None:
         return Rate(len(pack.replicates), float(len(pack.replicates)), 0.0)  # a second each: nobody knows before it has run
-    with settings_errors(UnfitModel):
+    with settings_errors(UnfitModel), own_errors(pack.replicates[0].condition.task):
         return _measured(pack, device)
 
 

@@ -14,13 +14,15 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+import tasks
 from harness.draw import Draw
 from models.custom import custom
 from models.custom.custom_checks import with_line
+from results.errors import StudyError
 from tasks.batch import Batch
 from tasks.task import Task
 
-_STRINGS = 3
+_STRINGS, _MORE = 3, 64  # strings of the two batches that are checked; the larger one is more likely to hold a rare mistake
 _IGNORED = -100  # a target that torch's cross-entropy leaves out
 
 
@@ -93,8 +95,9 @@ def _checked_strings(path: str, task: Task) -> Batch:
     with _located_errors(path, "sample"):
         pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
         alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in slots.tolist()]
-        longer = task.sample(Draw(seeds, "data", step=3), _STRINGS + 1)
-    _check_batch(path, task, pack, len(seeds))
+        longer = task.sample(Draw(seeds, "data", step=3), _MORE)
+    _check_batch(path, task, pack, len(seeds), _STRINGS)
+    _check_batch(path, task, longer, len(seeds), _MORE)
     apart = [_equal(pack.take(slots[slot : slot + 1]), batch) for slot, batch in enumerate(alone)]
     first = torch.equal(longer.inputs[:, :_STRINGS], pack.inputs)
     for good, otherwise in (
@@ -109,9 +112,9 @@ def _checked_strings(path: str, task: Task) -> Batch:
     return pack
 
 
-def _check_batch(path: str, task: Task, batch: Batch, replicates: int) -> None:
+def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: int) -> None:
     _require(path, isinstance(batch, Batch), f"sample returns a {type(batch).__name__}, which must be a tasks.batch.Batch")
-    strings = [replicates, _STRINGS, task.tokens]
+    strings = [replicates, count, task.tokens]
     tokens = [*strings, task.slots] if task.slots > 1 else strings
     wanted = [("inputs", batch.inputs, torch.int64, tokens)]
     if task.soft:
@@ -174,7 +177,26 @@ def _located_errors(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(f"task.name = {path!r}: {what} raised {type(error).__name__}: {with_line(path, error)}") from error
+        raise ValueError(raised(path, what, error)) from error
+
+
+@contextmanager
+def own_errors(task: Task) -> Iterator[None]:
+    """Turn an error that comes from the file of a user's own task into a StudyError that says where. Other errors stay as they are."""
+    path = path_of(type(task))
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        if type(task) in tasks.REGISTRY.values() or with_line(path, error) == str(error):
+            raise
+        raise StudyError(raised(path, "it", error)) from error
+
+
+def raised(path: str, what: str, error: Exception) -> str:
+    """The sentence for a user's task of which `what` raises `error`."""
+    return f"task.name = {path!r}: {what} raised {type(error).__name__}: {with_line(path, error)}"
 
 
 def _require(path: str, good: bool, otherwise: str) -> None:

@@ -163,7 +163,8 @@ def _in_words(kind: Any) -> str:
     if dataclasses.is_dataclass(kind):
         return "a mapping"
     words = {int: "a whole number", float: "a finite number", str: "a word", bool: "true or false", type(None): "null"}
-    return words.get(kind, getattr(kind, "__name__", str(kind)))
+    unfit = f"{getattr(kind, '__name__', kind)}, which no option can be: declare int, float, str, bool or tuple[…]"
+    return words.get(kind, unfit)
 
 
 def _check(value: Any, where: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from harness.executing import cluster, ray_worker
 from harness.machine import device
+from harness.planning.throughput import measure
 from harness.study.config import Condition, Train, build, from_dict, name_of, own_digest, to_dict
 from harness.study.custom_tasks import path_of
 from harness.study.identity import describe
@@ -17,6 +18,7 @@ from harness.study.slot_kinds import Kind
 from models.custom import custom
 from models.custom.custom import allow
 from results.errors import StudyError
+from tests.harness.packs import pack
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "own-task.md"
 RIGHT = re.search(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)[1]
@@ -50,6 +52,13 @@ MISTAKES = {
         "    metrics:",
         "    soft: ClassVar[bool] = True\n    metrics:",
         r"targets of sample are torch.int64 \[3, 3, 8\], and must be torch.float32 \[3, 3, 8, 2\]",
+    ),
+    "rare_classes": ("bits.cumsum(-1) % 2", "bits.cumsum(-1) % 2 + 7 * (batch > 8)", "targets of sample are from 7 to 8"),
+    "raises_when_made": ("if self.length", "if self.size", r"making it raised AttributeError: .*\(own_\w+.py, line 2\d\)"),
+    "a_list": (
+        "    p_one: float = 0.5",
+        "    p_one: float = 0.5\n    parts: list = __import__('dataclasses').field(default_factory=list)",
+        "making it raised TypeError: unhashable",
     ),
     "raises": (BITS, "raise KeyError('no bits')", r"sample raised KeyError: 'no bits' \(own_raises.py, line 2\d\)"),
 }
@@ -95,6 +104,19 @@ def test_a_mistake_gets_one_sentence_before_anything_is_trained(mistake, tmp_pat
         task(tmp_path, monkeypatch, f"own_{mistake}", RIGHT.replace(before, after))
     assert "\n" not in str(raised.value)
     assert f"own_{mistake}:Parity" in str(raised.value)
+
+
+def test_a_mistake_that_only_a_large_batch_shows_is_one_sentence_when_the_pack_is_measured(tmp_path, monkeypatch):
+    own = task(tmp_path, monkeypatch, "own_late", RIGHT.replace(BITS, f"assert batch < 65, 'large'\n        {BITS}"))
+    one = Condition("c", own, build("model", {"name": "lstm", "width": 4}), Train(steps=2, batch=65))
+    with pytest.raises(StudyError, match=r"'own_late:Parity': it raised AssertionError: large \(own_late.py, line 2\d\)"):
+        measure(pack(one, [(1, 1)], sets=()), device.resolve("cpu"))
+
+
+def test_a_field_of_a_type_that_no_option_has_names_the_types_that_can_be(tmp_path, monkeypatch):
+    own = task(tmp_path, monkeypatch, "own_type", RIGHT.replace("p_one: float", "kind: set | None = None\n    p_one: float"))
+    with pytest.raises(StudyError, match=r"task.kind = \[1\] must be set, which no option can be: declare int, .* or tuple"):
+        build("task", {"name": path_of(type(own)), "kind": [1]})
 
 
 def test_a_module_that_nobody_allowed_is_not_imported(tmp_path, monkeypatch):

@@ -14,4 +14,9 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> 
 
 
 def _line(cells: Iterable[object]) -> str:
-    return f"| {' | '.join('–' if cell is None else str(cell) for cell in cells)} |"
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(value: object) -> str:
+    """A value with its bars escaped, since they would end the cell."""
+    return "–" if value is None else str(value).replace("|", "\\|")

@@ -117,7 +117,7 @@ def _short(text: str) -> str:
 
 def _cell(text: str) -> str:
     """Escape text from a store or a claim for a cell of a Markdown table."""
-    return html.escape(text.replace("\n", " "), quote=False).replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+    return html.escape(text.replace("\n", " "), quote=False).replace("*", "\\*").replace("_", "\\_")
 
 
 def _figure(folder: str, store: Store) -> str:

@@ -285,6 +285,10 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "{": r"\textbraceleft{}",  # BibTeX counts the brace of \{ too, and would end a field at one that has no partner
     "}": r"\textbraceright{}",
+    "<": r"\textless{}",  # LaTeX's default fonts have other signs in the place of these three
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": r"\lbrack{}",  # an option of \midrule or \\ where it begins a row
     **{character: "\\" + character for character in "&%$#_"},
 }
 

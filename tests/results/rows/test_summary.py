@@ -167,3 +167,8 @@ def test_latex_is_a_booktabs_table_with_names_escaped() -> None:
     assert len(body) == 7
     assert {row.replace(r"\&", "").count("&") for row in body} == {8}
     assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == 1
+
+
+def test_latex_prints_signs_that_its_default_fonts_lack_and_no_row_begins_with_an_option() -> None:
+    plan = manifest(8, names=("[a<b|c>d]", "lstm"))
+    assert "\n\\lbrack{}a\\textless{}b\\textbar{}c\\textgreater{}d] & " in to_latex(summarise(plan, known(plan)))

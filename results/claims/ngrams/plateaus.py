@@ -21,7 +21,7 @@ AT_ONCE = 0.25  # share of the time at the unigram; ours, the paper's figure 7 s
 
 
 def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge how far the median loss of each stage but the last is from the k-gram's losses with its smoothings."""
+    """Judge how far the losses at each stage but the last are from the k-gram's losses with its smoothings."""
     trainings = {condition.name: courses(evidence, condition) for condition in conditions(evidence, needs, ATTENTION_ALONE)}
     gate(trainings, terms.gate)
     for name, own in trainings.items():
@@ -31,8 +31,7 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
     for name, own in trainings.items():
         for k in range(1, own[0].order):
             levels = [course.plateau(k) for course in own]
-            # a stage that is skipped has no plateau, which is as far from it as can be
-            apart = [np.inf if level is None else gap(course, k, level) for course, level in zip(own, levels, strict=True)]
+            apart = [distance(course, k) for course in own]
             interval = quantile_interval(apart, 0.5, 1 - 0.05 / count)
             there = [level for level in levels if level is not None]
             low, high = band(own[0], k)
@@ -47,7 +46,7 @@ def plateaus_at_the_k_grams(evidence: Evidence, terms: Terms, needs: int) -> Fin
         parts,
         "",
         f"the median distance to the k-gram's losses, between its best smoothing and the prior's, must be at most {terms.value:g} for "
-        "every k below n, and refutes where it is more",
+        "every k below n, and refutes where it is more; the distance of a replicate is the median over its looks at the stage",
     )
 
 
@@ -69,9 +68,16 @@ def band(course: Course, k: int) -> tuple[float, float]:
     return min(own.values()), own[f"{k}-gram a={course.alpha:g}"]
 
 
-def gap(course: Course, k: int, level: float) -> float:
+def distance(course: Course, k: int) -> float:
+    """The median over the looks at stage k of how far the loss is from the k-gram's losses; infinity where the stage has no plateau.
+
+    A loss that slides past them, and does not stay, is far from them at most looks, whatever its own median.
+    """
+    if course.plateau(k) is None:
+        return np.inf
     low, high = band(course, k)
-    return max(low - level, level - high, 0.0)
+    losses = course.loss[course.looks(k)]
+    return float(np.median(np.maximum(np.maximum(low - losses, losses - high), 0.0)))
 
 
 def in_order(evidence: Evidence, terms: Terms, needs: int) -> Finding:

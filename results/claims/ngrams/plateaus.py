@@ -90,9 +90,9 @@ def in_order(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     ended = {name: [course for course in own if ended_or_left(course)] for name, own in trainings.items()}
     answers = {name: [passes_in_order(course) for course in own] for name, own in ended.items()}
     waiting = ", ".join(f"{len(own) - len(ended[name])} of {len(own)} of {name}" for name, own in trainings.items())
-    return _shares(
-        answers, terms, "pass through all stages in order, each with a lower loss", f" (not yet at the last stage: {waiting})"
-    )
+    what = "pass through all stages in order, each with a lower loss"
+    least = f"; a loss is lower by at least {DROP:.0%} of the distance between the k-grams' own"
+    return _shares(answers, terms, what, f" (not yet at the last stage: {waiting})", least)
 
 
 def ended_or_left(course: Course) -> bool:
@@ -101,14 +101,24 @@ def ended_or_left(course: Course) -> bool:
 
 
 def passes_in_order(course: Course) -> bool:
-    """Whether a training passes its stages in order, up to the last begun; learning a lag before a lower one breaks the order."""
+    """Whether a training passes its stages in order, up to the last begun; learning a lag before a lower one breaks the order.
+
+    Each step lowers the loss by at least DROP of what the two k-grams' losses differ by, with their best smoothing.
+    """
     lags = list(course.learned)
     reached = 1 + len(lags)
     if lags != list(range(1, reached)) or reached == 1:
         return False
-    levels = [course.plateau(k) for k in range(1, reached + 1)]
-    reached_levels = [level for level in levels if level is not None]
-    return len(reached_levels) == len(levels) and all(later < earlier for earlier, later in itertools.pairwise(reached_levels))
+    levels = [level for k in range(1, reached + 1) if (level := course.plateau(k)) is not None]
+    return len(levels) == reached and all(
+        later < earlier and earlier - later >= least_fall(course, k)
+        for k, (earlier, later) in enumerate(itertools.pairwise(levels), 1)
+    )
+
+
+def least_fall(course: Course, k: int) -> float:
+    """By how much the loss must fall from stage k to the next one; 0 after the last, where a lag beyond n - 1 is learned too."""
+    return DROP * (band(course, k)[0] - band(course, k + 1)[0]) if k < course.order else 0.0
 
 
 def one_plateau(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -143,13 +153,13 @@ def skips(course: Course) -> bool:
     return last <= (1 + AT_ONCE) * first and np.isfinite(last)
 
 
-def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str = "") -> Finding:
+def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str = "", criterion: str = "") -> Finding:
     confidence = 1 - 0.05 / len(answers)
     intervals = {name: clopper_pearson(sum(own), len(own), confidence) for name, own in answers.items()}
     return decide(
         *above(intervals.values(), terms.value),
         "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()) + more,
-        f"the exact interval must lie above {terms.value:g} in every condition, and refutes below",
+        f"the exact interval must lie above {terms.value:g} in every condition, and refutes below{criterion}",
     )
 
 

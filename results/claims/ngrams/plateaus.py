@@ -12,7 +12,7 @@ from results.claims import requirements
 from results.claims.claim import PRECONDITION, Claim, Finding, Part, Terms, decide, decide_all, settle
 from results.claims.compare import above, between, percent
 from results.claims.evidence import Evidence
-from results.claims.ngrams.courses import DROP, Course, conditions, courses, first_run, gate
+from results.claims.ngrams.courses import DROP, PERSISTS, Course, conditions, courses, first_run, gate
 from results.statistics.intervals import clopper_pearson, quantile_interval
 
 ATTENTION_ALONE = ("simple_disentangled", "disentangled", "attn_only")
@@ -148,9 +148,16 @@ def leaves(course: Course, k: int) -> float:
 
 
 def skips(course: Course) -> bool:
-    """Whether the losses of all k-grams between are left within AT_ONCE of the time that the unigram's took."""
+    """Whether it stays at the unigram's loss, and leaves those of all k-grams between within AT_ONCE of the time that it stayed."""
     first, last = leaves(course, 1), leaves(course, course.order - 1)
-    return last <= (1 + AT_ONCE) * first and np.isfinite(last)
+    return stays_at_the_unigram(course) and last <= (1 + AT_ONCE) * first and np.isfinite(last)
+
+
+def stays_at_the_unigram(course: Course) -> bool:
+    """Whether most looks before it leaves the unigram's loss are no higher above it than DROP of the way to the bigram's."""
+    (best, highest), (bigram, _) = band(course, 1), band(course, 2)
+    before = course.loss[course.steps < leaves(course, 1)]
+    return len(before) >= PERSISTS and float(np.median(before)) <= highest + DROP * (best - bigram)
 
 
 def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str = "", criterion: str = "") -> Finding:

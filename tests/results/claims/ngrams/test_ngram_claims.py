@@ -97,6 +97,16 @@ def slides(seed):
     return np.interp(STEPS, [1000, 4000], [LEVELS[1], LEVELS[3] - 0.03]), heads()
 
 
+def slides_at_once(seed):
+    """From far above the unigram's loss to the trigram's, with no plateau at all."""
+    return np.interp(STEPS, [100, 2000], [5.0, LEVELS[3] - 0.03]), heads()
+
+
+def was_there_before(seed):
+    """At the trigram's loss from the first look on."""
+    return np.full(len(STEPS), LEVELS[3] - 0.03), heads()
+
+
 def slides_past(seed):
     """The medians of the first two stages are those of the unigram and the bigram, at which the loss does not stay."""
     loss = np.interp(
@@ -167,6 +177,8 @@ def test_plateaus_that_no_loss_tells_apart_are_not_tested(studies, monkeypatch):
         (at_once, REPRODUCED),
         (one_head_for_both, REPRODUCED),
         (slides, NOT_REPRODUCED),
+        (slides_at_once, NOT_REPRODUCED),
+        (was_there_before, NOT_REPRODUCED),
         (three(), NOT_REPRODUCED),  # without MLPs
         (mostly(at_once, three(), 0.8), TOO_FEW),
         (stays, PRECONDITION),

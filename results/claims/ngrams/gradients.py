@@ -1,24 +1,36 @@
-"""N5: the gradient is small on plateaus and large at the jumps between them (Varre et al. 2025, section I.3 and figures 6 and 7).
+"""N5: the gradient is small on plateaus and peaks at the jumps between them (Varre et al. 2025, section I.3 and figures 6 and 7).
 
 Rows are those of `evaluate.watch` with a sample: "sample gradient", its norm on fixed strings of the replicate's own. The batch's own
 gradient is mostly noise.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide_all, settle
-from results.claims.compare import between
+from results.claims.compare import median
 from results.claims.evidence import Evidence
 from results.claims.ngrams.courses import Course, conditions, courses
 from results.claims.requirements import gate
 from results.rows.looks import Series, series
-from results.statistics.intervals import quantile_interval
+from results.statistics.bootstrap import divide
 
 EDGES = (0.1, 0.9)  # shares of the way down between which the loss is in a jump
 
 
+class Peak(NamedTuple):
+    """The median norm within a jump as a multiple of that on the plateau before it (rise), and of that after it (fall)."""
+
+    rise: float
+    fall: float
+
+
 def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Test the median norm in the jump, as a multiple of that on the plateau, of replicates that left the last plateau but one."""
+    """Test whether the norm in the last jump is `value` times that on the plateau before it, and above that after it.
+
+    Replicates count that have left the last plateau but one.
+    """
     compared = conditions(evidence, needs)
     norms = {key: own["sample gradient"] for key, own in series(evidence.watched, ("sample gradient",)).items()}
     parts = []
@@ -26,26 +38,27 @@ def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         if any(replicate.key not in norms for replicate in condition.replicates):
             settle(NOT_RUN, f"{condition.name} has no gradients on a sample: set evaluate.watch.sequences")
         own = courses(evidence, condition)
-        by_replicate = [
-            ratio(course, norms[replicate.key]) for course, replicate in zip(own, condition.replicates, strict=True)
-        ]
-        ratios = [times for times in by_replicate if times is not None]
-        what = f"replicates of {condition.name} leave the last plateau but one with looks before and within the jump"
-        gate(len(ratios), len(own), terms.gate, what, "must: train for longer, or look more often")
-        interval = quantile_interval(ratios, 0.5, 1 - 0.05 / len(compared))
-        text = f"{condition.name}: {np.median(ratios):.2f} times {between(interval)} in {len(ratios)} of {len(own)}"
-        parts.append(Part(interval.low > terms.value, interval.high < terms.value, text))
+        by_replicate = [peak(course, norms[replicate.key]) for course, replicate in zip(own, condition.replicates, strict=True)]
+        peaks = [one for one in by_replicate if one is not None]
+        what = f"replicates of {condition.name} leave the last plateau but one with looks before, within and after the jump"
+        gate(len(peaks), len(own), terms.gate, what, "must: train for longer, or look more often")
+        confidence = 1 - 0.05 / (2 * len(compared))
+        rise, fall = (median(times, confidence) for times in zip(*peaks, strict=True))
+        text = f"{condition.name}: {rise:.2f} times that before, {fall:.2f} times that after, in {len(peaks)} of {len(own)}"
+        holds = rise.interval.low > terms.value and fall.interval.low > 1
+        parts.append(Part(holds, rise.interval.high < terms.value or fall.interval.high < 1, text))
     return decide_all(
         parts,
-        "norm within the jump beside that on the plateau before it, medians: ",
-        f"the interval of the median over replicates must lie above {terms.value:g} in every condition, and refutes below",
+        "norm within the jump beside those on the plateaus, medians: ",
+        f"the interval of the median over replicates must lie above {terms.value:g} for the plateau before, and above 1 for the one after, "
+        "in every condition; one below refutes",
     )
 
 
-def ratio(course: Course, norm: Series) -> float | None:
-    """The median norm within the last jump, divided by that on the plateau before it.
+def peak(course: Course, norm: Series) -> Peak | None:
+    """How the norm within the last jump compares with the norms before and after it.
 
-    None where the replicate has not left the plateau before the last stage, or has no look on it or within the jump.
+    None where the replicate has not left the plateau before the last stage, or has no look on it, within the jump or after it.
     """
     k = course.order - 1
     here, there, left = course.plateau(k), course.plateau(k + 1), course.escape(k)
@@ -59,9 +72,15 @@ def ratio(course: Course, norm: Series) -> float | None:
         return None
     jump = (norm.steps >= before[-1]) & (norm.steps <= after[0])
     flat = (norm.steps > (course.begins(k) + before[-1]) / 2) & (norm.steps < before[-1])
-    if not jump.any() or not flat.any():
+    last = norm.steps > after[0]
+    if not jump.any() or not flat.any() or not last.any():
         return None
-    return float(np.median(norm.values[jump]) / np.median(norm.values[flat]))
+    return Peak(*(times(np.median(norm.values[jump]), np.median(norm.values[looks])) for looks in (flat, last)))
+
+
+def times(norm: float, other: float) -> float:
+    """How many times one norm is another; 1 where they are equal, 0 included."""
+    return 1.0 if norm == other else float(divide(norm, other))
 
 
 N5 = Claim(

@@ -238,6 +238,9 @@ def slope(seed):
         (slope, jump(1.0), NOT_REPRODUCED),  # no peak
         (slope, lambda seed: jump(2.0 if seed % 2 else 1.0)(seed), TOO_FEW),
         (slope, lambda seed: np.where(STEPS < 2000, 0.1, 2.0), NOT_REPRODUCED),  # it grows long before
+        (slope, lambda seed: np.where(STEPS < 2850, 1.0, 2.0 - 0.01 * (seed - 12)), TOO_FEW),  # it stays high, which is no peak
+        (slope, lambda seed: np.where(STEPS < 2850, 1.0, STEPS / 1000), NOT_REPRODUCED),  # it goes on to rise
+        (slope, lambda seed: np.zeros(len(STEPS)), NOT_REPRODUCED),
         (slope, lambda seed: np.where(STEPS == 700, 5.0, 1.0), NOT_REPRODUCED),  # a peak elsewhere
         (stays, jump(2.0), PRECONDITION),
         (slope, None, NOT_RUN),

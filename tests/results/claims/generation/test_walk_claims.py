@@ -115,10 +115,10 @@ class TestVGB1:
         assert judged("VGB1", growing(lambda h: 0.1 * h, lambda h: 0.1, lengths=lengths, **settings), 2.0) == NOT_RUN
 
 
-def walking(mass, excess=0.0, guided=0.2, expected=None, **settings):
+def walking(mass, excess=0.0, guided=0.2, expected=None, lengths=LENGTHS, **settings):
     """Walks that are at leaves for `mass(h)` of the time, and are farther than chance from the target by `excess`."""
     found = []
-    for h in LENGTHS:
+    for h in lengths:
         floor = spread(0.1)
         found.append((condition("guided", h, **settings), {"distance": floor + spread(guided), "distance_of_target": floor}))
         walk = spread(mass(h), width=0.02)
@@ -144,6 +144,15 @@ class TestVGB2:
     def test_a_mass_that_falls_faster(self):
         assert judged("VGB2", walking(lambda h: 1 / h**2), 0.1) == NOT_REPRODUCED
 
+    def test_a_mass_that_falls_faster_and_is_still_above_the_bound(self):
+        """1 / H² is above 0.1 / H on strings of fewer than 10 tokens."""
+        assert judged("VGB2", walking(lambda h: 1 / h**2, lengths=(2, 4, 8)), 0.1) == NOT_REPRODUCED
+        assert judged("VGB2", walking(lambda h: 0.4 / h, lengths=(2, 4, 8)), 0.1) == REPRODUCED
+
+    def test_of_two_walks_of_one_length_none_is_chosen(self):
+        both = [*walking(lambda h: 0.01 / h, noise=0.5), *walking(lambda h: 0.4 / h)]
+        assert judged("VGB2", both, 0.1) == NOT_RUN
+
     def test_walks_that_have_not_mixed_say_nothing(self):
         assert judged("VGB2", walking(lambda h: 0.4 / h, expected=lambda h: 0.5 / h), 0.1) == PRECONDITION
 
@@ -160,6 +169,10 @@ class TestVGB2Target:
 
     def test_leaves_that_are_not(self):
         assert judged("VGB2-target", walking(lambda h: 0.4 / h, excess=0.1), 0.02) == NOT_REPRODUCED
+
+    def test_of_two_walks_of_one_length_none_is_chosen(self):
+        both = [*walking(lambda h: 0.4 / h, excess=0.3, steps=10), *walking(lambda h: 0.4 / h, steps=20)]
+        assert judged("VGB2-target", both, 0.02) == NOT_RUN
 
     def test_a_value_that_is_hardly_wrong_cannot_tell(self):
         assert judged("VGB2-target", walking(lambda h: 0.4 / h, guided=0.01), 0.02) == PRECONDITION

@@ -20,6 +20,7 @@ PROBE = "backtracking"
 LEARNED = 0.005  # most that a generator errs on its own closing brackets; the thesis' one does not err, and the number is ours
 ERRING = 0.005  # least share of completions of a generator alone that are wrong, so that there is something to lower; ours
 JUDGING = 0.75  # least median accuracy of a generator's verifiers on held-out examples (thesis: 0.93); ours
+DIVERSE = 2.0  # least median of distinct completions of ten without a verifier; with 1 no ratio could be below 1. Ours
 QUOTAS, STRIDES = (1, 2, 4), (2, 4, 6)
 HEADLINE = "Q=4 B=4"
 
@@ -117,6 +118,12 @@ def diversity_stays(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Judge the number of distinct completions of ten with Q = B = 4, as a share of that without a verifier, both without a nucleus."""
     generators = probed(evidence, needs)
     alone = np.array([values["diverse top=1 plain distinct"] for values in generators])
+    if np.median(alone) < DIVERSE:
+        settle(
+            PRECONDITION,
+            f"in the median generator {np.median(alone):.2f} completions of ten are distinct without a verifier: at least {DIVERSE:g} "
+            "must be, or there is no diversity to keep",
+        )
     verified = np.array([mean(values, f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct") for values in generators])
     what = f"median of distinct completions of ten {np.median(alone):.2f} → {np.median(verified):.2f}; their ratio's median is"
     return _median(verified / alone, terms.value, below=False, what=what)

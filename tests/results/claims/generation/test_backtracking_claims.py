@@ -17,11 +17,11 @@ def manifest():
 
 def items(
     quota=0.1, stride=0.1, once=0.2, nucleus=0.6, everything=0.3, flagged=0.3, random=0.8, sampled=1.3, diverse=0.95,
-    wrong=0.04, accuracy=0.9, alone=0.3,
+    distinct=6.0, wrong=0.04, accuracy=0.9, alone=0.3,
 ):  # fmt: skip
     """The probe's values of a generator as the thesis has them, or otherwise where an argument says so."""
     found = {"error plain right": alone, "error once B=1 right": 0.3, "error once B=8 right": 0.3 + once}
-    found |= {"diverse top=1 plain distinct": 6.0}
+    found |= {"diverse top=1 plain distinct": distinct}
     for top, ratio in (("0.9", nucleus), ("1", everything)):
         found[f"fresh top={top} plain wrong"] = wrong
         for verifier in range(2):
@@ -31,7 +31,7 @@ def items(
             found[f"fresh top={top} sampled {HEADLINE} {where} wrong"] = wrong * ratio * sampled * spread
             found[f"fresh top={top} thesis {HEADLINE} {where} flagged_nucleus_right"] = flagged
             found[f"fresh top={top} thesis {HEADLINE} random={verifier} flagged_nucleus_right"] = random
-            found[f"diverse top=1 thesis {HEADLINE} {where} distinct"] = 6.0 * diverse
+            found[f"diverse top=1 thesis {HEADLINE} {where} distinct"] = max(1.0, distinct * diverse)
             found[f"{where} accuracy"] = accuracy
     for place, q in enumerate((1, 2, 4)):
         for other, b in enumerate((2, 4, 6)):
@@ -126,6 +126,11 @@ def test_a_generator_whose_verifiers_refuse_nothing_has_nothing_to_be_predicted(
 
     assert judged(manifest, "BT3", unflagged) == PRECONDITION
     assert judged(manifest, "BT2", unflagged) == REPRODUCED
+
+
+@pytest.mark.parametrize(("distinct", "verdict"), [(1.0, PRECONDITION), (1.9, PRECONDITION), (2.1, REPRODUCED)])
+def test_a_generator_with_one_completion_of_a_prompt_has_no_diversity_to_keep(manifest, distinct, verdict):
+    assert judged(manifest, "BT5", of(distinct=distinct)) == verdict
 
 
 def test_the_study_has_what_the_claims_ask_for(manifest):

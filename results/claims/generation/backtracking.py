@@ -14,7 +14,8 @@ from results.claims.compare import above, median, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import gate_learned, only, own_sets, require, require_probed
 from results.rows.probe_values import Items, by_item, parts
-from results.statistics.intervals import Floats, clopper_pearson
+from results.statistics.bootstrap import divide
+from results.statistics.intervals import Floats, clopper_pearson, quantile
 
 PROBE = "backtracking"
 LEARNED = 0.005  # most that a generator errs on its own closing brackets; the thesis' one does not err, and the number is ours
@@ -65,7 +66,7 @@ def fewer_errors(evidence: Evidence, terms: Terms, needs: int, top: str) -> Find
     generators = probed(evidence, needs)
     alone = np.array([values[f"fresh top={top} plain wrong"] for values in generators])
     verified = np.array([mean(values, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for values in generators])
-    what = f"median errors of a generator alone {np.median(alone):.2%}; with a verifier the median is"
+    what = f"median errors of a generator alone {np.median(alone):.2%}; a verifier multiplies them by a median of"
     return _median(verified / alone, terms.value, below=True, what=what)
 
 
@@ -106,10 +107,11 @@ def most_probable_tokens_matter(evidence: Evidence, terms: Terms, needs: int) ->
         for way in ("thesis", "sampled")
     )
     worse = int((sampled > thesis).sum())
+    times = np.where(sampled == thesis, 1.0, divide(sampled, thesis))
     return decide(
         *above([clopper_pearson(worse, len(generators))], terms.value),
         f"sampled errs more in {percent(worse, len(generators))}; medians {np.median(thesis):.3%} → {np.median(sampled):.3%}, "
-        f"{np.median(sampled / np.maximum(thesis, 1e-12)):.2f}×",
+        f"{quantile(times, 0.5):.2f}×",
         f"it must in more than {terms.value:g} of the generators, the whole interval, and it refutes below",
     )
 

@@ -43,6 +43,10 @@ def items(
 
 
 def judged(manifest, claim, values, errors=0.0, missing=0):
+    return found(manifest, claim, values, errors, missing).verdict
+
+
+def found(manifest, claim, values, errors=0.0, missing=0):
     """values(number of the generator) → its values by item, None where it was not probed."""
     known = replicates(manifest, lambda settings, changed: errors)
     assert len(known) == N
@@ -52,8 +56,8 @@ def judged(manifest, claim, values, errors=0.0, missing=0):
         if own is not None:
             probes[each.key] = {("backtracking", None, None, item): value for item, value in own.items()}
     stated = manifest | {"claims": {claim: manifest["claims"][claim]}, "overrides": [], "reductions": []}
-    (found,) = verdicts(stated, known[: N - missing] if missing else known, probes=probes)
-    return found.verdict
+    (verdict,) = verdicts(stated, known[: N - missing] if missing else known, probes=probes)
+    return verdict.finding
 
 
 def of(**changed):
@@ -131,6 +135,12 @@ def test_a_generator_whose_verifiers_refuse_nothing_has_nothing_to_be_predicted(
 @pytest.mark.parametrize(("distinct", "verdict"), [(1.0, PRECONDITION), (1.9, PRECONDITION), (2.1, REPRODUCED)])
 def test_a_generator_with_one_completion_of_a_prompt_has_no_diversity_to_keep(manifest, distinct, verdict):
     assert judged(manifest, "BT5", of(distinct=distinct)) == verdict
+
+
+def test_what_was_measured_is_told_as_it_is(manifest):
+    assert "a verifier multiplies them by a median of 0.600" in found(manifest, "BT2", of()).measured
+    assert "2.400% → 3.120%, 1.30×" in found(manifest, "BT4", of()).measured
+    assert "0.000% → 0.000%, 1.00×" in found(manifest, "BT4", of(nucleus=0.0)).measured  # no error is left, either way
 
 
 def test_the_study_has_what_the_claims_ask_for(manifest):

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between, percent
 from results.claims.dyck.arms import MINIMAL, RESAMPLES, arms, gate, long_set, middle_95, violation
 from results.claims.evidence import Evidence
-from results.claims.requirements import in_distribution_set, require
+from results.claims.requirements import by_place, in_distribution_set, require
 from results.statistics.intervals import Floats, clopper_pearson
 from results.statistics.rank_correlation import spearman
 
@@ -63,7 +63,9 @@ def violation_goes_with_long_errors(
 
     Spearman's correlation over replicates without the penalty. scored, sure: options of the set of long prefixes.
     """
-    bases = {condition.settings["task.complete"]: condition for condition in arms(evidence, MINIMAL)}
+    bases = by_place(
+        arms(evidence, MINIMAL), lambda condition: condition.settings["task.complete"], "are of one kind of strings"
+    )
     if set(bases) != {True, False}:
         settle(NOT_RUN, "whole strings and prefixes must each have a condition")
     values = {}
@@ -73,6 +75,7 @@ def violation_goes_with_long_errors(
         accuracy = base.accuracy_by_seeds(name)
         pairs = [(beta, accuracy[seeds]) for seeds, beta in violation(evidence, base).items() if seeds in accuracy]
         values[complete] = np.array(pairs).T
+        require_spread(base.name, values[complete])
     random = np.random.default_rng(0)
     whole, prefixes = (_resampled(values[complete], random) for complete in (True, False))
     on_whole, on_prefixes, apart = middle_95(whole), middle_95(prefixes), middle_95(prefixes - whole)
@@ -110,6 +113,14 @@ def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) ->
         f"slope {slope:.2f} {between(interval)}; median β at {medians}",
         f"the slope must be below {terms.value:g}, the whole interval, and refutes above",
     )
+
+
+def require_spread(name: str, values: Floats) -> None:
+    """Settle a claim on a correlation where more than half of β or of the accuracies, [2, n], are equal: 0 would be no finding."""
+    for what, own in zip(("β", "accuracy on long prefixes"), values, strict=True):
+        most = int(np.unique(own, return_counts=True)[1].max())
+        if 2 * most > len(own):
+            settle(PRECONDITION, f"{most} of {len(own)} replicates of {name} have one {what}, so nothing can go with it")
 
 
 def _resampled(values: Floats, random: np.random.Generator) -> Floats:

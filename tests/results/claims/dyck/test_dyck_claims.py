@@ -140,6 +140,29 @@ def test_the_violation_goes_with_long_errors(studies, whole, prefix, verdict):
     assert judged(studies["mass"], "DY7", *_tied(whole, prefix, n=80)) == verdict
 
 
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("error", [0.0, 1.0])
+def test_a_kind_of_strings_on_which_all_are_alike_shows_no_correlation_and_no_lack_of_one(studies, complete, error):
+    """All perfect, or none ever sure."""
+    for study, claim, n in (("balance", "DY5", N), ("mass", "DY7", 2 * N)):
+        tied, betas = _tied(1, 0, n=n)
+
+        def errors(settings, changed, tied=tied, n=n):
+            alike = _long(changed) and settings["task.complete"] is complete
+            return [error] * n if alike else tied(settings, changed)
+
+        assert judged(studies[study], claim, errors, betas) == PRECONDITION
+
+
+def test_of_two_conditions_on_one_kind_of_strings_none_is_chosen(studies):
+    manifest = studies["balance"]
+    conditions = [dict(each) for each in manifest["conditions"]]
+    uniform = next(each for each in conditions if each["name"] == "uniform")
+    model = uniform["settings"]["model"] | {"attention": "learned", "width": 20}
+    uniform["settings"] = uniform["settings"] | {"model": model}
+    assert judged(manifest | {"conditions": conditions}, "DY5", *_tied(1, 0)) == NOT_RUN
+
+
 def test_the_violation_is_held_against_the_accuracy_that_the_claim_names(studies):
     """A set scored by the closing bracket alone does not decide DY7."""
     manifest = studies["mass"]

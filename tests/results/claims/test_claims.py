@@ -125,6 +125,8 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (NOT_REPRODUCED, [condition(25)]),  # no tail at all
         (NOT_REPRODUCED, [condition(25, tail(25, 1e-2))]),  # no dense errors
         (NOT_REPRODUCED, [condition(25, 0.01, 0.01)]),  # no spread
+        (NOT_REPRODUCED, [condition(25, ONE, 0.3)]),  # none on dense strings: all guess there
+        (TOO_FEW, [condition(25, ONE, [1e-5, *[0.0] * 24])]),  # a single wrong read is no tail on dense strings
         (PRECONDITION, [poor()]),
         (PRECONDITION, [base(narrow=[0.0] * 18 + [0.1] * 7)]),  # enough are perfect, and too many have not learned
         (TOO_FEW, [base(14)]),

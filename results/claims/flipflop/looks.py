@@ -56,19 +56,26 @@ def sparse_and_own_looks(evidence: Evidence) -> tuple[str, str]:
 
 
 def rebound(evidence: Evidence, key: str, sparse: str, own: str) -> Rise | None:
-    """The largest rise between two looks at which at most 1 % of the reads of the training distribution are wrong; None without looks."""
-    quiet = {look.step for look in _looks(evidence, key, own) if look.rate <= LEARNED}
-    looks = _looks(evidence, key, sparse)
+    """The largest rise between two looks, at which and between which at most 1 % of the reads of the training distribution are wrong.
+
+    None without looks.
+    """
+    rates = {look.step: look.rate for look in _looks(evidence, key, own)}
+    looks = {look.step: look for look in _looks(evidence, key, sparse)}
     if not looks:
         return None
     best, most = None, Rise(0.0)
-    for look in (look for look in looks if look.step in quiet):
-        if best is not None:
-            factor = clopper_pearson(look.wrong, look.strings).low / clopper_pearson(best.wrong, best.strings).high
-            if factor > most.factor:
-                most = Rise(factor, best.step, look.step, (best.wrong, look.wrong), look.strings)
-        if best is None or look.wrong < best.wrong:
-            best = look
+    for step in sorted(rates.keys() | looks.keys()):
+        rate, look = rates.get(step), looks.get(step)
+        if rate is not None and rate > LEARNED:
+            best = None  # a rise that begins before the training distribution was lost is no surprise
+        elif rate is not None and look is not None:
+            if best is not None:
+                factor = clopper_pearson(look.wrong, look.strings).low / clopper_pearson(best.wrong, best.strings).high
+                if factor > most.factor:
+                    most = Rise(factor, best.step, look.step, (best.wrong, look.wrong), look.strings)
+            if best is None or look.wrong < best.wrong:
+                best = look
     return most
 
 

@@ -90,7 +90,8 @@ def errors_come_back(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         *above([clopper_pearson(again, len(watched))], terms.value),
         f"in {percent(again, len(watched))} of the replicates without in-distribution error, errors on {sparse} rise at least 10 times "
         f"from one look to a later one; the largest rise: {most}",
-        f"in more than {terms.value:.0%} they must, beyond the exact intervals of both looks, while at most 1% of {own} is read wrongly",
+        f"in more than {terms.value:.0%} they must, beyond the exact intervals of both looks, while at most 1% of {own} is read wrongly at "
+        "every look from one to the other",
     )
 
 

@@ -65,6 +65,7 @@ def poor(n: int = 25) -> dict:
 UNLEARNED = [0.15] * 8 + [0.0] * 17  # of a condition of which 8 of 25 err on 15 % of their own training distribution
 UP, FALL, RISE = [(100, 0, 0), (200, 100, 0)], [(100, 100, 0), (200, 0, 0)], [(100, 10, 0), (200, 30, 0)]
 LEARNING = [(100, 0, 50), (200, 100, 50)]  # errs on its training distribution at both looks
+LOST = [(100, 0, 0), (200, 400, 400), (300, 100, 0)]  # errs on it between the two
 
 
 def mixed(n: int = 25, rare: Errors | float = 1e-5, busy: float = 1e-5, zero: int = 6, **more: object) -> dict:
@@ -140,6 +141,7 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (NOT_REPRODUCED, [base(looks=[FALL] * 25)]),  # spread over the steps, and errors only fall
         (NOT_REPRODUCED, [base(looks=[RISE] * 25)]),  # less than a decade
         (NOT_REPRODUCED, [base(looks=[LEARNING] * 25)]),
+        (NOT_REPRODUCED, [base(looks=[LOST] * 25)]),
         (PRECONDITION, [base(narrow=0.01, looks=[UP] * 25)]),
         (TOO_FEW, [base(14, looks=[UP] * 14)]),
         (TOO_FEW, [base(looks=[UP] * 14 + [FALL] * 11)]),

@@ -168,6 +168,8 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (NOT_REPRODUCED, [base(), mixed(rare=8e-3, busy=8e-3)]),
         (NOT_REPRODUCED, [base(), condition(25, [0.0] * 25, tail(25, 3e-3, 0.2, seed=1), **MIXTURE)]),  # helps on one set only
         (NOT_REPRODUCED, [base(often=tail(25, 1e-3)), mixed(often=[0.0] * 2 + [9e-3] * 23)]),  # not on 0.9, its third law
+        (NOT_REPRODUCED, [base(), mixed(often=[0.0] * 6 + [9e-3] * 19)]),  # on 0.9 the baseline has no error, and it has
+        (REPRODUCED, [base(), mixed(often=[0.0] * 24 + [1e-4])]),
         (NOT_REPRODUCED, [base(), mixed(train__steps=1500), condition(25, train__steps=2000)]),  # as long without rare strings
         (PRECONDITION, [poor(), mixed()]),
         (PRECONDITION, [condition(25, tail(25, 1e-2)), mixed()]),  # no dense tail

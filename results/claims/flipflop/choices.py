@@ -12,11 +12,13 @@ from results.claims.flipflop.read_sets import (
     baseline,
     dense_set,
     gate_in_distribution,
+    has_learned,
     p_ignore_of_sets,
+    same_data,
     sparse_set,
     training_sets,
 )
-from results.claims.requirements import LEARNERS, gate_learned, gate_tail, learners, require, require_probed
+from results.claims.requirements import gate_learned, gate_tail, require, require_probed
 from results.statistics.intervals import clopper_pearson, quantile, quantile_interval
 from results.statistics.unpaired import superiority
 
@@ -104,7 +106,7 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
     intervals of the baseline's medians.
     """
     base, sparse, dense = baseline(evidence), sparse_set(evidence), dense_set(evidence)
-    others = [condition for condition in evidence.conditions if condition is not base and _same_data(condition, base)]
+    others = [condition for condition in evidence.conditions if condition is not base and same_data(condition, base)]
     if not others:
         settle(NOT_RUN, "no other condition is a transformer trained on the baseline's data")
     _refuse_narrow(NOT_RUN, others, base, "")
@@ -113,7 +115,7 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
     gate_learned(evidence, [base], training_sets)
     gate_tail(base, sparse)
     gate_tail(base, dense)
-    learned = [condition for condition in others if _has_learned(evidence, condition)]
+    learned = [condition for condition in others if has_learned(evidence, condition)]
     _refuse_narrow(PRECONDITION, learned, base, " that have learned their training distribution")
     errors = {name: base.errors(name) for name in (sparse, dense)}
     counts = [_both_below(condition, {name: quantile(e, 0.5) for name, e in errors.items()}) for condition in learned]
@@ -205,11 +207,6 @@ def _kinds(condition: Condition, base: Condition) -> set[str]:
     return {kind for kind, names in KINDS.items() if any(o == n or o.startswith(f"{n}.") for o in options for n in names)}
 
 
-def _has_learned(evidence: Evidence, condition: Condition) -> bool:
-    count, total = learners(condition, training_sets(evidence, condition))
-    return bool(total) and count >= LEARNERS * total
-
-
 def _hardness(evidence: Evidence, condition: Condition) -> list[float]:
     """Largest attention weight of a row, averaged over rows, heads and layers, by replicate."""
     probed = evidence.probed(condition, "attention")
@@ -220,11 +217,6 @@ def _both_below(condition: Condition, below: Mapping[str, float]) -> tuple[int, 
     """How many of its replicates err less on every set than is given for it, and of how many."""
     rates = condition.rates(list(below))
     return int((rates < list(below.values())).all(1).sum()), len(rates)
-
-
-def _same_data(condition: Condition, base: Condition) -> bool:
-    different = [name for name in differing(condition, base) if name.startswith("task.") and name != "task.mode"]
-    return condition.settings["model.name"] == base.settings["model.name"] and not different
 
 
 def _dropout(condition: Condition) -> float:

@@ -7,7 +7,9 @@ from results.claims.flipflop.read_sets import (
     baseline,
     dense_set,
     gate_in_distribution,
+    has_learned,
     laws_of,
+    same_data,
     sets_of_laws,
     sparse_set,
     trained_as_long,
@@ -38,7 +40,7 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
     """Judge whether the mixture errs far less than the baseline on each of its laws, and its share without an error is the paper's.
 
     Where the median baseline has no error on a law, the mixture may not err more. A mixture that was trained for longer must also err
-    less than a baseline with at least as many steps.
+    less than a baseline with at least as many steps. No other setting may err less than the mixture on the sparse and on the dense set.
     """
     base = baseline(evidence)
     mixed = mixture(evidence, base)
@@ -67,6 +69,7 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
         for name in tailed
     ]
     worse = [exceeds(mixed.errors(name), base.errors(name), 1.0, confidence).interval.low > 0.5 for name in quiet]
+    better = _better_settings(evidence, base, mixed, needs)
     zero, total = mixed.joint_zeros(laws)
     p = share_below(zero, total, terms.value, terms.of)
     parts = "; ".join(
@@ -78,12 +81,33 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
     but = f" but {', '.join(quiet)}, where the median baseline has no error and the mixture may not err more" if quiet else ""
     return decide(
         all(ratio.interval.low > 0.5 for *_, ratio in tests) and p >= 0.05,
-        any(ratio.interval.high < 0.5 for *_, ratio in tests) or any(worse) or p < 0.05,
+        any(ratio.interval.high < 0.5 for *_, ratio in tests) or any(worse) or bool(better) or p < 0.05,
         f"{percent(zero, total)} of the mixture's replicates ({_steps(mixed):,} steps) without an error on its own laws, "
-        f"{', '.join(laws)}; {parts}",
+        f"{', '.join(laws)}; {parts}{''.join(f'; {name} errs less than the mixture' for name in better)}",
         f"P is the chance that a baseline replicate errs over 10 times as often{longer} and must lie above 1/2 on each of these sets"
-        f"{but}; the share without error must not lie below the paper's (p = {p:.2g})",
+        f"{but}; the share without error must not lie below the paper's (p = {p:.2g}), and no setting on the baseline's data may be shown "
+        "to err less than the mixture on sparse and on dense strings",
     )
+
+
+def _better_settings(evidence: Evidence, base: Condition, mixed: Condition, needs: int) -> list[str]:
+    """Names of the complete settings on the baseline's data that have learned it, and err less than the mixture on both extreme sets."""
+    names = (sparse_set(evidence), dense_set(evidence))
+    others = [
+        condition
+        for condition in evidence.conditions
+        if condition is not base
+        and same_data(condition, base)
+        and len(condition.rates(names)) == len(condition.replicates) >= needs
+        and has_learned(evidence, condition)
+    ]
+    return [
+        other.name
+        for other in others
+        if all(
+            exceeds(mixed.errors(name), other.errors(name), 1.0, 1 - 0.05 / len(others)).interval.low > 0.5 for name in names
+        )
+    ]
 
 
 def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence, differing
-from results.claims.requirements import gate, own_sets
+from results.claims.requirements import LEARNERS, gate, learners, own_sets
 from results.plain_values import Options
 
 PAPER = 0.8  # p_ignore of the distribution that the paper trains on
@@ -115,6 +115,18 @@ def baseline(evidence: Evidence) -> Condition:
         return -len(condition.replicates), condition.settings["train.steps"], differences
 
     return min(plain_conditions, key=order)
+
+
+def same_data(condition: Condition, base: Condition) -> bool:
+    """Whether a condition is a model of the baseline's kind that is trained on the baseline's data."""
+    different = [name for name in differing(condition, base) if name.startswith("task.") and name != "task.mode"]
+    return condition.settings["model.name"] == base.settings["model.name"] and not different
+
+
+def has_learned(evidence: Evidence, condition: Condition) -> bool:
+    """Whether enough of a condition's replicates have learned its training distribution."""
+    count, total = learners(condition, training_sets(evidence, condition))
+    return bool(total) and count >= LEARNERS * total
 
 
 def trained_as_long(evidence: Evidence, base: Condition, steps: int) -> Condition | None:

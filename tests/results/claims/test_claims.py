@@ -170,6 +170,8 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (NOT_REPRODUCED, [base(often=tail(25, 1e-3)), mixed(often=[0.0] * 2 + [9e-3] * 23)]),  # not on 0.9, its third law
         (NOT_REPRODUCED, [base(), mixed(often=[0.0] * 6 + [9e-3] * 19)]),  # on 0.9 the baseline has no error, and it has
         (REPRODUCED, [base(), mixed(often=[0.0] * 24 + [1e-4])]),
+        (NOT_REPRODUCED, [base(), mixed(), condition(25, **DROPOUT)]),  # dropout leaves no error at all
+        (REPRODUCED, [base(), mixed(), condition(25, 0.0, tail(25, 1e-3), **DROPOUT)]),  # on sparse strings alone
         (NOT_REPRODUCED, [base(), mixed(train__steps=1500), condition(25, train__steps=2000)]),  # as long without rare strings
         (PRECONDITION, [poor(), mixed()]),
         (PRECONDITION, [condition(25, tail(25, 1e-2)), mixed()]),  # no dense tail
@@ -321,7 +323,7 @@ def test_a_number_that_several_conditions_ask_for_is_missing_once(tmp_path: Path
 
 def test_the_baseline_is_the_plain_one_in_the_middle_of_the_sweep(tmp_path: Path) -> None:
     larger, plain, slow = base(model__width=128), base(), base(train__lr=1e-4)
-    found = one_verdict(tmp_path, "R4", [larger, mixed(), plain, slow, condition(25, tail(25, 1e-4), **DROPOUT)])
+    found = one_verdict(tmp_path, "R4", [larger, mixed(), plain, slow, condition(25, tail(25, 1e-4), 1e-3, **DROPOUT)])
     assert found.verdict == REPRODUCED  # the mixture differs from c2 in p_ignore alone
     assert one_verdict(tmp_path / "more", "R4", [base(26, model__width=128), mixed(), plain]).verdict == NOT_RUN
 

@@ -27,10 +27,11 @@ class Exceeds(NamedTuple):
         return f"{factor(self.ratio)} (P = {self.chance:.2f} {between(self.interval)})"
 
     def moves(self, to_first: bool) -> str:
-        """How the median changes from one to the other, such as "rises 6.7×" or "falls to 0.20×"."""
+        """How the median changes from one to the other, such as "rises 6.7×", "falls to 0.20×" or "stays the same"."""
         ratio = self.ratio if to_first else float(divide(1.0, self.ratio))
-        moved = "falls to" if ratio < 1 else "rises"
-        return f"{moved} {factor(ratio)} (P = {self.chance:.2f} {between(self.interval)})"
+        moved = "rises" if ratio > 1 else "falls to" if ratio < 1 else "stays the same"  # both are 0, or both infinite
+        by = "" if moved == "stays the same" else f" {factor(ratio)}"
+        return f"{moved}{by} (P = {self.chance:.2f} {between(self.interval)})"
 
 
 def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: float = CONFIDENCE) -> Exceeds:

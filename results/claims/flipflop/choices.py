@@ -88,12 +88,12 @@ def _one_lowers(
     gate_tail(base, name)
     confidence = 1 - 0.05 / len(changed)
     lower = [exceeds(base.errors(name), condition.errors(name), terms.value, confidence) for condition in changed]
-    parts = "; ".join(f"{title} by {result}" for title, result in zip(titles, lower, strict=True))
+    parts = "; ".join(f"{title}, it {result.moves(to_first=False)}" for title, result in zip(titles, lower, strict=True))
     more = f"over {terms.value:g} times as often" if terms.value != 1 else "more"
     return decide(
         any(result.interval.low > 0.5 for result in lower),
         all(result.interval.high < 0.5 for result in lower),
-        f"on {name} the median error is lowered: {parts}",
+        f"the median error on {name}: with {parts}",
         f"P is the chance that a baseline replicate errs {more}, and must lie above 1/2 for at least one",
     )
 

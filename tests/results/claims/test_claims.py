@@ -315,6 +315,15 @@ def test_the_samples_of_an_lstm_are_counted_against_the_transformer_beside_it(tm
     assert "8,000 strings, 8 times fewer than the transformer beside it" in beside.finding.measured
 
 
+def test_what_was_seen_says_which_way_a_median_moved(tmp_path: Path) -> None:
+    raised = one_verdict(tmp_path / "raised", "R6", [base(), condition(25, tail(25, 1e-1), **DROPOUT)])
+    assert "the median error on rare: with embedding dropout 0.5, it rises 10.0×" in raised.finding.measured
+    alike = [condition(25, ONE), mixed(), condition(25, tail(25, 3e-3), train__steps=10000)]  # no dense error in both
+    assert re.search(
+        r"and stays the same \(P = 0\.50 .*\) on busy", one_verdict(tmp_path / "alike", "R5", alike).finding.measured
+    )
+
+
 def test_a_number_that_several_conditions_ask_for_is_missing_once(tmp_path: Path) -> None:
     found = one_verdict(tmp_path, "R4", [base(), mixed(rare=[None, *[1e-5] * 24])])
     assert found.verdict == TOO_FEW
@@ -393,7 +402,7 @@ def test_the_page_escapes_names_and_is_nothing_without_claims(tmp_path: Path) ->
     (found,) = scoreboard(store)
     text = html([found])
     assert "reproduced</span></summary>" in text
-    assert "c1 by" in text
+    assert "with c1, it falls to 0.01×" in text
     assert html([]) == ""
     assert "Open at" not in text
     assert "Open at" in html([found], reduced=True)

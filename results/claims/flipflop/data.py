@@ -120,6 +120,11 @@ def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if not axes:
         settle(NOT_RUN, "no two conditions differ in train.steps alone, on fresh strings or on a fixed pool")
     mixed = mixture(evidence, base)
+    if _steps(mixed) > max(_steps(most) for _, most in axes):
+        settle(
+            NOT_RUN,
+            f"{mixed.name} has {_steps(mixed):,} steps, and no condition that has more steps than {base.name} has as many",
+        )
     larger = [condition for condition in evidence.beside(base, SIZE) if _larger(condition, base)]
     scaled = [most for _, most in axes] + larger
     compared = _distinct(*(condition for pair in axes for condition in pair), *larger, base, mixed)

@@ -202,6 +202,7 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (TOO_FEW, [base(), mixed(), trade(rare=9e-3)]),
         (NOT_RUN, [base(), mixed()]),
         (NOT_RUN, [base(), trade()]),
+        (NOT_RUN, [base(), mixed(train__steps=20000), trade()]),  # the mixture has twice the steps of what it is better than
     ],
     "R6": [
         (REPRODUCED, [base(), condition(25, tail(25, 1e-4), **DROPOUT)]),

@@ -1,6 +1,6 @@
 """T0: the least error of a model that sees only the last n tokens (Liu's thesis, section 3.5)."""
 
-from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import dense_set, p_ignore_of_sets, sparse_set
@@ -23,7 +23,10 @@ def floor(p_ignore: float, context: int, length: int, symbols: int = 2) -> float
 
 
 def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether the median error reaches `value` times its floor on the sparse and on the dense set."""
+    """Judge whether the median error reaches `value` times its floor on the sparse and on the dense set.
+
+    A model that guesses is above every floor, so dense errors must be fewer than the sparse floor.
+    """
     seeing = [(tokens, condition) for condition in evidence.conditions if (tokens := _context(condition))]
     if not seeing:
         settle(NOT_RUN, "no condition's model has an option `context`, the number of last tokens that it sees")
@@ -34,6 +37,12 @@ def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Findi
     floors = [floor(p_ignore_of_sets(evidence)[name], tokens, length, symbols) for name in names]
     medians = [quantile_interval(limited.errors(name), 0.5, 1 - 0.05 / len(names)) for name in names]
     rows = list(zip(names, floors, medians, strict=True))
+    if medians[1].high >= floors[0]:
+        settle(
+            PRECONDITION,
+            f"the median error of {limited.name} on {names[1]}, {between(medians[1])}, is not below the floor on {names[0]}, "
+            f"{floors[0]:.3g}: few dense errors are part of the claim, and a model that guesses is above any floor",
+        )
     return decide(
         all(median.low >= terms.value * least for _, least, median in rows),
         any(median.high < terms.value * least for _, least, median in rows),

@@ -263,6 +263,7 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
     "T0": [
         (REPRODUCED, [blind(10, FLOOR * 1.02, 0.01)]),
         (NOT_REPRODUCED, [blind(10, FLOOR / 2, 0.01)]),
+        (PRECONDITION, [blind(10, 0.5, 0.5)]),  # a guess
         (TOO_FEW, [blind(7, FLOOR)]),
         (TOO_FEW, [condition(10, [0.0] * 4 + [0.49] * 6, 0.01, model__name="my:Window", model__context=5)]),
         (NOT_RUN, [base()]),
@@ -295,8 +296,8 @@ def test_every_claim_has_a_case_for_every_verdict_it_can_give() -> None:
     assert CASES.keys() == VALUES.keys() == REGISTRY.keys() - elsewhere  # test_language_claim.py, test_theory_claims.py, …
     for name, cases in CASES.items():
         missing = {REPRODUCED, NOT_REPRODUCED, PRECONDITION, TOO_FEW, NOT_RUN} - {verdict for verdict, _ in cases}
-        # R2 and T0 have no gate, and R8 by errors alone: test_theory_claims.py has the rest
-        assert missing == {"R2": {PRECONDITION}, "T0": {PRECONDITION}, "R8": {REPRODUCED}}.get(name, set())
+        # R2 has no gate, and R8 by errors alone: test_theory_claims.py has the rest
+        assert missing == {"R2": {PRECONDITION}, "R8": {REPRODUCED}}.get(name, set())
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name][0][0] == REPRODUCED])

@@ -111,6 +111,8 @@ def pair(n=25, rare=1e-4):
     [
         (REPRODUCED, pair(), (0.4, 0.8)),
         (NOT_REPRODUCED, pair(), (0.8, 0.4)),  # sharpening made it softer
+        (NOT_REPRODUCED, pair(), (0.2, 0.3)),  # harder, and not hard: most of it lies elsewhere
+        (TOO_FEW, pair(), (0.4, 0.5)),
         (TOO_FEW, pair(), (0.6, 0.6)),
         (REPRODUCED, pair(rare=1e-2), (0.4, 0.8)),  # that errors are rarer is another claim
         (NOT_RUN, pair(), (0.4, None)),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import scipy
 
-from results.claims.claim import NOT_REPRODUCED, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import gate_in_distribution
@@ -28,6 +28,8 @@ def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         for _, values in evidence.probed(condition, "dilution"):
             items = _items(values)
             longest, shortest = max(length for length, _ in items), min(length for length, _ in items)
+            if longest == shortest:
+                settle(NOT_RUN, f"{condition.name} was probed at strings of {longest} alone, and the claim is of growing ones")
             for length in {length for length, _ in items}:
                 bounds, largest = items[length, "bound"], items[length, "largest"]
                 exceeding += int((largest > bounds * (1 + ROUNDING)).sum())

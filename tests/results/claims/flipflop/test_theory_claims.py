@@ -56,6 +56,7 @@ def dilution(bound=0.9, short=0.8, long=0.3):
         (NOT_REPRODUCED, 15, lambda seed: dilution(bound=0.999, short=0.97, long=0.96)),  # vacuous, and broken all the same
         (TOO_FEW, 20, lambda seed: dilution() if seed < 19 else None),  # one not probed
         (NOT_RUN, 15, lambda seed: None),
+        (NOT_RUN, 15, lambda seed: ("dilution", dilution()[1][:6])),  # a model of 8 positions is probed at one length
     ],
 )
 def test_dilution_gives_the_verdict_that_its_rows_deserve(verdict, n, rows, tmp_path):

@@ -63,7 +63,7 @@ def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding
 
 
 def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether every non-abelian group is simulated better with most layers than with fewest."""
+    """Judge whether every non-abelian group is simulated better with most layers than with fewest, with which it is not solved."""
     cells, name = by_depth(evidence), in_distribution_set(evidence)
     groups = {machine: row for machine, row in cells.items() if NON_ABELIAN.match(machine) and len(row) > 1}
     if not groups:
@@ -74,13 +74,17 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         machine: exceeds(few.wrong(name), many.wrong(name), terms.value, 1 - 0.05 / len(pairs))
         for machine, (few, many) in pairs.items()
     }
+    shallow = [median_accuracy(few.wrong(name)) for few, _ in pairs.values()]
+    lows, highs = higher(ratios.values())
     return decide(
-        *higher(ratios.values()),
+        lows and all(middle.high < SOLVED for middle in shallow),
+        highs or any(middle.low >= SOLVED for middle in shallow),
         "; ".join(
             f"{machine} with {counted(min(groups[machine]), 'layer')} errs {ratio} as much as with {max(groups[machine])}"
             for machine, ratio in ratios.items()
         ),
-        "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every group",
+        "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every group; with "
+        f"fewest layers the median must have less than {SOLVED:g} of the states right",
     )
 
 

@@ -72,6 +72,12 @@ def test_a1_holds_where_depth_helps_groups(plans, claim):
     assert _verdict(plans("a1_reduced"), claim, _depth).verdict == SCALED
 
 
+def test_a_group_that_one_layer_solves_needs_no_depth(plans):
+    """With 8 layers it errs less still."""
+    found = _verdict(plans("a1_reduced"), "A1-depth", lambda settings, definition: 0.004 / settings["model.layers"])
+    assert found.verdict == NOT_REPRODUCED_SCALED
+
+
 def test_a_verdict_at_the_papers_own_size_is_not_scaled(plans):
     shallow = lambda settings: settings["model"]["layers"] in (1, 2, 8)  # noqa: E731
     plan = plans("a1") | {"overrides": []}

@@ -110,7 +110,8 @@ def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Judge whether, at every depth, memory-only automata are easier than non-abelian groups, and D8 than Q8.
 
-    Two automata that are both solved have no order and are not compared.
+    Two automata that are both solved have no order and are not compared. The memory-only ones must be solved at some depth: models that
+    have learned nothing are ordered by how many states there are to guess from.
     """
     cells, name = by_depth(evidence), in_distribution_set(evidence)
     easy = [machine for machine in cells if MEMORY.match(machine)]
@@ -122,6 +123,11 @@ def memory_is_easiest(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         pairs.append(("Q8", "D8"))
     at = [(depth, one, other) for one, other in pairs for depth in cells[one] if depth in cells[other]]
     require([cells[machine][depth] for depth, *pair in at for machine in pair], [name], needs)
+    for machine in easy:
+        if needed(cells[machine], name, SOLVED) is None:
+            settle(
+                PRECONDITION, f"no replicate on {machine} has {SOLVED:g} of the states right at any depth: nothing is easy here"
+            )
     solved = {
         (depth, one) for depth, *pair in at for one in pair if median_accuracy(cells[one][depth].wrong(name)).low >= SOLVED
     }

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from results.claims.automata.depth import SOLVED
 from results.claims.automata.groups import arms, describe
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
@@ -11,7 +12,6 @@ from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.rows.accuracy_curves import Look, watch
 
-NEAR = 0.01  # of its best accuracy: what ends well
 LOOKS = 10
 
 
@@ -24,7 +24,7 @@ def lost(curve: Sequence[Look]) -> float:
 
 
 def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether some run that ends within a point of its best lost an accuracy of `value` during training."""
+    """Judge whether some run that has solved its automaton at the end lost an accuracy of `value` during training."""
     conditions, name = arms(evidence), in_distribution_set(evidence)
     if not conditions:
         settle(NOT_RUN, "no condition is the plain transformer")
@@ -34,9 +34,11 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
     curves = {key: seen[key] for key in keys if len(seen.get(key, [])) >= LOOKS}
     if not curves:
         settle(NOT_RUN, f"no set is scored {LOOKS} times or more during training")
-    well = [curve for curve in curves.values() if curve[-1][1] >= max(accuracy for _, accuracy in curve) - NEAR]
+    well = [curve for curve in curves.values() if curve[-1][1] >= SOLVED]
     if len(well) < needs:
-        settle(PRECONDITION, f"{len(well)} of {len(curves)} runs end within a point of their best; the claim needs {needs}")
+        settle(
+            PRECONDITION, f"{len(well)} of {len(curves)} runs end with {SOLVED:g} of the states right; the claim needs {needs}"
+        )
     fell = sum(lost(curve) >= terms.value for curve in well)
     worst = max(map(lost, curves.values()))
     ranges = "; ".join(
@@ -47,7 +49,7 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
         fell == 0,
         f"{percent(fell, len(well))} of the runs that end well lost {terms.value:g} or more on the way; the most that any lost is "
         f"{worst:.3f}; at the end {ranges}",
-        f"some run that ends within {NEAR:g} of its best must have been {terms.value:g} below its best so far",
+        f"some run that ends with {SOLVED:g} of the states right must have been {terms.value:g} below its best so far",
     )
 
 

@@ -62,7 +62,7 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
     tailed = [name for name in laws if quantile(base.errors(name), 0.5) > 0]
     pairs = [(base, FACTOR)] + ([(rival, 1.0)] if rival is not base else [])
     quiet = [name for name in laws if name not in tailed]
-    confidence = 1 - 0.05 / (len(tailed) * len(pairs) + len(quiet))
+    confidence = 1 - 0.05 / (len(tailed) * len(pairs))
     tests = [
         (condition, name, exceeds(condition.errors(name), mixed.errors(name), factor, confidence))
         for condition, factor in pairs

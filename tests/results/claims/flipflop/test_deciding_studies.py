@@ -32,7 +32,7 @@ def rates(settings: Mapping[str, Any], definition: Mapping[str, Any]) -> float |
     if steps > 10_000:
         return spread(5e-2 * steps / 30_000 if dense else 5e-3 * 30_000 / steps, 500)
     if dense:
-        return spread(4e-3, 500) if settings["model.positions"] != "learned" else [1e-2, 0.15] * 250
+        return spread(4e-3, 500) if settings["model.positions"] != "learned" else [8e-3, 0.11] * 250
     fewer = settings.get("model.embedding_dropout") or settings.get("train.sharpen.weight")
     return spread(1e-4, 500) if fewer else [1e-2, 0.3] * 250
 

@@ -98,6 +98,9 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
             NOT_RUN,
             "the claim needs LSTMs, a transformer on a cyclic group, and one on a group that is not cyclic at two values of p_reveal",
         )
+    for what, beside in (("an LSTM", lstm), ("a transformer on a cyclic group", cyclic)):
+        if min(condition.settings["task.p_reveal"] for condition in beside) > min(shares):
+            settle(NOT_RUN, f"the claim needs {what} with p_reveal {min(shares):g}, as few labels as the other group has")
     require([*lstm, *transformers], [name], needs)
     most, fewest = (
         one_by_automaton(

@@ -241,6 +241,13 @@ def test_incomplete_supervision(plans):
     assert _verdict(plans("a5"), "A5", _flat(0.3)).verdict == PRECONDITION
     groups = lambda settings: settings["task"]["automaton"] == "S5"  # noqa: E731
     assert _verdict(plans("a5"), "A5", _labels(0.4), groups).verdict == NOT_RUN  # parity is part of the claim
+    for name in ("lstm", "C2"):  # they were shown every label
+
+        def shown(settings, name=name):
+            asked = name in (settings["model"]["name"], settings["task"]["automaton"])
+            return settings["task"]["p_reveal"] == 1 or not asked
+
+        assert _verdict(plans("a5"), "A5", _labels(0.4), shown).verdict == NOT_RUN
 
 
 def _steady(settings):

@@ -16,6 +16,7 @@ from results.claims.compare import exceeds, higher, median_accuracy
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 
+EVEN = 0.5  # probability of a one in training
 RIGHT = 0.99  # accuracy that counts as right in training, where a claim's value is a factor
 
 
@@ -31,6 +32,8 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     The others are the LSTM and the scratchpad with recency, on every set.
     """
     name, along = in_distribution_set(evidence), sets_along(evidence, "p_one")
+    if not min(along) < EVEN < max(along):
+        settle(NOT_RUN, f"the claim needs sets with ones rarer and more frequent than {EVEN:g}, at which it trains")
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
     steady = {condition.name: condition for condition in (*lstm.values(), *with_recency(evidence).values())}
@@ -74,7 +77,7 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Judge whether the plain transformer errs more where ones have probability p than where 1 - p, for the smallest such p."""
     along = sets_along(evidence, "p_one")
-    low = [p for p in along if p < 0.5 and any(abs(1 - p - other) < 1e-9 for other in along)]
+    low = [p for p in along if p < EVEN and any(abs(1 - p - other) < 1e-9 for other in along)]
     if not low:
         settle(NOT_RUN, "no two sets have ones with probability p and 1 - p")
     rare = along[min(low)]

@@ -273,6 +273,8 @@ def test_parity_out_of_distribution(plans):
     for lost in ({"rare": 0.002, "often": 0.002}, {"rare": 0.002}, {"often": 0.002}):  # it errs more, and is right all the same
         assert _verdict(study, "A6", _parity(**lost)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A6", _parity(rare=0.01)).verdict == TOO_FEW
+    frequent = {name: each for name, each in study["sets"].items() if each["definition"].get("p_one", 0.5) >= 0.5}
+    assert _verdict(study | {"sets": frequent}, "A6", _parity()).verdict == NOT_RUN  # words of rarer ones are part of the claim
     assert _verdict(study, "A6-low", _parity()).verdict == REPRODUCED
     assert _verdict(study, "A6-low", _parity(rare=0.1)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A6-low", _parity(often=0.4)).verdict == TOO_FEW

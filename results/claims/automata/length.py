@@ -10,10 +10,11 @@ from results.claims.automata.groups import (
     sets_along,
 )
 from results.claims.automata.shift import RIGHT, with_recency
-from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher, median_accuracy
 from results.claims.evidence import Evidence
 from results.claims.requirements import in_distribution_set, require
+from results.statistics.intervals import quantile
 
 
 def _ends(evidence: Evidence) -> tuple[str, str]:
@@ -64,7 +65,7 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether shifted positions, and no positions, improve on the plain transformer at the longest words.
+    """Judge whether shifted positions, and no positions, improve on the plain transformer at the longest words, where it must have failed.
 
     The gate is not asked of models without positions: with no token before the word they answer all prefixes that repeat one token
     alike, so on parity they are wrong in 1/(3T) of the positions at best.
@@ -80,6 +81,10 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
     require_unseen([condition for _, *pair in pairs for condition in pair])
     require([condition for _, *pair in pairs for condition in pair], [within, beyond], needs)
     gate_right([*plain.values(), *arms_of["shifted positions"].values()], within, RIGHT, terms.gate)
+    for _, one, _ in pairs:
+        right = 1 - quantile(one.wrong(beyond), 0.5)
+        if right >= RIGHT:
+            settle(PRECONDITION, f"the median accuracy of {one.name} on {beyond} is {right:.3f}: there is nothing to improve")
     ratios = [
         exceeds(one.wrong(beyond), changed.wrong(beyond), terms.value, 1 - 0.05 / len(pairs)) for _, one, changed in pairs
     ]
@@ -111,29 +116,36 @@ def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether sinusoidal positions are worse than linear ones on longer words of gridworlds, and better on (abab)* in training."""
+    """Judge whether sinusoidal positions are worse than linear ones on gridworlds of twice the length, and better on (abab)* in training.
+
+    Each that is worse must have a median below RIGHT: of two that are right neither is worse.
+    """
     plain = one_by_automaton(arms(evidence), "the plain transformer")
     linear = one_by_automaton(arms(evidence, model__positions="linear"), "a transformer with linear positions")
     grids = [one for one in plain if one.startswith("Grid") and one in linear]
     trained = in_distribution_set(evidence)
-    lengths = {changed["length"]: name for name, changed in evidence.definitions.items() if set(changed) == {"length"}}
-    if not grids or "abab" not in plain or "abab" not in linear or not lengths:
+    doubled = {2 * plain[one].settings["task.length"] for one in grids}
+    beyond = next((name for name, changed in evidence.definitions.items() if changed in [{"length": n} for n in doubled]), None)
+    if not grids or "abab" not in plain or "abab" not in linear or beyond is None:
         settle(
             NOT_RUN,
-            "the claim needs a gridworld and (abab)*, each with sinusoidal and linear positions, and a set of longer words",
+            "the claim needs a gridworld and (abab)*, each with sinusoidal and linear positions, and a set of words of twice the length",
         )
-    beyond = lengths[max(lengths)]
     every = [arm[one] for arm in (plain, linear) for one in (*grids, "abab")]
     require(every, [trained, beyond], needs)
     gate_right([arm[one] for arm in (plain, linear) for one in grids], trained, RIGHT, terms.gate)
-    ratios = [exceeds(plain[one].wrong(beyond), linear[one].wrong(beyond), terms.value, 1 - 0.05 / 2) for one in grids]
-    ratios.append(exceeds(linear["abab"].wrong(trained), plain["abab"].wrong(trained), terms.value, 1 - 0.05 / 2))
+    pairs = [(plain[one], linear[one], beyond) for one in grids] + [(linear["abab"], plain["abab"], trained)]
+    ratios = [exceeds(worse.wrong(name), other.wrong(name), terms.value, 1 - 0.05 / 2) for worse, other, name in pairs]
+    middles = [median_accuracy(worse.wrong(name)) for worse, _, name in pairs]
+    lows, highs = higher(ratios)
     return decide(
-        *higher(ratios),
+        lows and all(middle.high < RIGHT for middle in middles),
+        highs or any(middle.low >= RIGHT for middle in middles),
         "; ".join(f"{describe(condition, name)} on {name}" for condition in every for name in (trained, beyond))
         + f"; sinusoidal errs {' and '.join(map(str, ratios[:-1]))} as much on {beyond} of {', '.join(grids)}, "
         f"linear {ratios[-1]} as much on {trained} of abab",
-        "P is the chance that a replicate of the first errs more, and must lie above 1/2 in both",
+        "P is the chance that a replicate of the first errs more, and must lie above 1/2 in both; the first one's median must fall below "
+        f"{RIGHT:g}",
     )
 
 

@@ -75,7 +75,10 @@ def parity_falls_off(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether the plain transformer errs more where ones have probability p than where 1 - p, for the smallest such p."""
+    """Judge whether the plain transformer errs more where ones have probability p than where 1 - p, for the smallest such p.
+
+    Where ones are rare, parity must be lost: the median must fall below RIGHT.
+    """
     along = sets_along(evidence, "p_one")
     low = [p for p in along if p < EVEN and any(abs(1 - p - other) < 1e-9 for other in along)]
     if not low:
@@ -90,13 +93,17 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
         exceeds(condition.wrong(rare), condition.wrong(frequent), terms.value, 1 - 0.05 / len(plain))
         for condition in plain.values()
     ]
+    middles = [median_accuracy(condition.wrong(rare)) for condition in plain.values()]
+    lows, highs = higher(ratios)
     return decide(
-        *higher(ratios),
+        lows and all(middle.high < RIGHT for middle in middles),
+        highs or any(middle.low >= RIGHT for middle in middles),
         "; ".join(
             f"{describe(condition, rare)} on {rare}; {describe(condition, frequent)} on {frequent}; errs {ratio} as much on the first"
             for condition, ratio in zip(plain.values(), ratios, strict=True)
         ),
-        "P is the chance that a replicate errs more where ones are rare than where they are as frequent, and must lie above 1/2",
+        "P is the chance that a replicate errs more where ones are rare than where they are as frequent, and must lie above 1/2; where they "
+        f"are rare the median must fall below {RIGHT:g}",
     )
 
 

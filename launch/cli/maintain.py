@@ -50,7 +50,7 @@ def verify(store: str, study: str | None) -> None:
 def compact(store: str, study: str | None) -> None:
     """Join the many small files of a store into one per table.
 
-    Readers see the same rows. An older manifest is rewritten in today's shorter form. Not while a study writes into the store.
+    Readers see the same rows. An older manifest is rewritten in today's shorter form. Do not use it while a study writes into the store.
     """
     from harness.planning.manifest import shorten
     from results.store.merge import compact as compact_store

@@ -46,7 +46,7 @@ def init(file: str) -> None:
 def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
     """Print every setting of a study and where it comes from.
 
-    It comes from a default, the study, its scale, the command line or a condition.
+    A setting comes from a default, the study, its scale, the command line or a condition.
     """
     from harness.planning.origins import show as lines
 
@@ -63,7 +63,7 @@ def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
 )
 @click.option("--fresh", is_flag=True, help="Measure again, even if an earlier command has measured it.")
 @click.option(
-    "--on", type=click.Choice(["h200"]), help="Estimate the cost on a GPU that this machine lacks, from a model of it."
+    "--on", type=click.Choice(["h200"]), help="Estimate the cost on a GPU that this machine lacks, from a model of that GPU."
 )
 @click.option("--gpus", type=click.IntRange(1), help="Number of GPUs, with --on. Default: 1.")
 @NEW_CODE
@@ -92,7 +92,9 @@ def plan(
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="FILE|[FAMILY/]NAME|FAMILY/all… [KEY=VALUE]…")
-@click.option("--seconds", type=float, required=True, help="Time of one replicate of the condition with the most replicates.")
+@click.option(
+    "--seconds", type=float, required=True, help="Seconds that one replicate takes, of the condition with the most replicates."
+)
 @ALLOW
 def estimate(words: tuple[str, ...], seconds: float) -> None:
     """Estimate the hours of several studies without measuring.

@@ -67,7 +67,7 @@ def dashboard(store: str, study: str | None, entity: str | None, out: str | None
     "--higher-is-better/--lower-is-better",
     "higher",
     default=None,
-    help="Which values are better, for metrics that do not say it.",
+    help="Which values are better, for metrics whose --metric does not say it.",
 )
 @click.option("--step", default="", metavar="COLUMN", help="Column of steps, if a run has several rows.")
 @click.option("--ignore", default="", metavar="COLUMN,…", help="Columns that may differ within a condition.")

@@ -23,7 +23,7 @@ def status(store: str, study: str | None) -> None:
 def watch(store: str, study: str | None, every: float, once: bool) -> None:
     """Show a running study live.
 
-    Shows packs by state, condition and node, the rate, failures and the end time. Reads only the store.
+    It shows packs by state, condition and node, the rate, failures and the end time. It reads only the store.
     """
     from results.progress.watch import watch as watch_stores
 

@@ -10,8 +10,10 @@ from results.terminal import say
 @click.command()
 @store_study_key()
 @click.option("--set", "set_name", metavar="NAME", help="Evaluation set of the study. Default: the one with the most errors.")
-@click.option("--limit", default=1000, show_default=True, help="Most glitches to list.")
-@click.option("--sisters", default=25, show_default=True, help="Number of other seeds of the condition to ask the same.")
+@click.option("--limit", default=1000, show_default=True, help="Largest number of glitches to list.")
+@click.option(
+    "--sisters", default=25, show_default=True, help="Number of other seeds of the condition that answer the same reads."
+)
 @click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder of the page. Default: the report of the study.")
 @ALLOW
@@ -96,7 +98,7 @@ def trace(
 def language_model(
     folders: tuple[str, ...], store: str, study: str, lengths: str | None, strings: int, seed: int, device: str
 ) -> None:
-    """Ask language models the flip-flop task in English.
+    """Test language models on the flip-flop task, in English sentences.
 
     Claim R3 is about these answers. FOLDER is a local folder of a Hugging Face model."""
     from harness.probes.flipflop.language_models import LENGTHS, run

@@ -1,1 +1,1 @@
-"""How fast packs train and are scored, beside one replicate a process and other people's code."""
+"""Speed of training and scoring packs, compared with one replicate per process and with other people's code."""

@@ -2,9 +2,9 @@
 
 python -m benchmarks.batch_one [--size 64] [--width 100] [--rounds 5] [--seconds 1] [--out benchmarks/results/cpu]
 
-Every way trains (100, 6)-parity with a perceptron, draws its strings and pays for them, on one thread. A rate is of processor time of
-that thread; a ratio is the median of the rounds' ratios to the plain loop, which each round times beside the others. Students pay for
-their teachers' answers as well.
+Each variant trains a perceptron on (100, 6)-parity on one thread, and its time includes drawing the strings. Rates are per second of
+processor time of that thread. A ratio to the plain loop is the median over rounds; each round times the plain loop too. The time of
+students includes their teachers' answers.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def pack(size: int, width: int) -> Pack:
 
 
 def modules(size: int, width: int) -> list[nn.Module]:
-    """Models of torch's own layers that begin as the packed one does."""
+    """Models of torch's own layers with the initial weights of the packed one."""
     packed: Any = MLP(width).make(Draw(torch.arange(size), "init"), 2, 100)
     models: list[nn.Module] = []
     for slot in range(size):
@@ -81,7 +81,7 @@ class Strings:
 
 
 def plain(width: int, seed: int = 0) -> Advance:
-    """One replicate as anyone would train it."""
+    """One replicate in plain PyTorch."""
     model = modules(seed + 1, width)[seed]
     condition = pack(1, width).replicates[0].condition
     strings = Strings(Pack("p", "s", (Replicate("0", condition, seed, seed, ()),), 1000, {}))
@@ -143,7 +143,7 @@ def batched(size: int, width: int) -> Advance:
 
 
 def students(size: int, width: int) -> Pack:
-    """The same as students, each of a teacher of its own, of width TEACHER, whose weights are fresh ones."""
+    """The same models as students. Each has a teacher of its own, of width TEACHER and with fresh weights."""
     plain = pack(size, width)
     own = plain.replicates[0].condition
     teacher = replace(own, model=MLP(TEACHER))
@@ -182,7 +182,7 @@ def compiled(one: Pack) -> Advance:
 
 
 def ways(size: int, width: int) -> dict[str, tuple[int, Advance]]:
-    """By name: replicates, and what takes their steps."""
+    """By name of a variant: its number of replicates, and the function that takes their steps."""
     return {
         "plain PyTorch loop": (1, plain(width)),
         f"vmap, R = {size}": (size, mapped(size, width)),
@@ -203,7 +203,7 @@ def rate(size: int, advance: Advance, seconds: float) -> float:
 
 
 def losses(advance: Advance, steps: int) -> Tensor:
-    """Of the first steps, [S, R]."""
+    """Losses of the first steps, [S, R]."""
     taken, have = [], 0
     while have < steps:
         taken.append(advance())
@@ -225,7 +225,7 @@ def furthest(size: int, width: int, steps: int) -> dict[str, float]:
 
 
 def measure(size: int, width: int, rounds: int, seconds: float, steps: int = CHECKED) -> list[Row]:
-    """One row a way: its rates, its ratios to the plain loop by round, and how far its losses are from the plain loop's."""
+    """One row per variant: its rates, its ratios to the plain loop by round, and how far its losses are from the plain loop's."""
     apart = furthest(size, width, steps)
     tried = ways(size, width)
     for count, advance in tried.values():

@@ -1,4 +1,4 @@
-"""What is measured: shapes by name, and the packs that the harness trains of them."""
+"""The cases that are measured: shapes by name, and the packs that the harness trains of them."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ from tasks.task import Task
 
 @dataclass(frozen=True)
 class Case:
-    """A model on a task with `batch` strings a replicate and step."""
+    """A model on a task, with `batch` strings per replicate and step."""
 
     name: str
     model: Transformer | LSTM | MLP

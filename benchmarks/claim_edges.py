@@ -1,6 +1,6 @@
-"""Rows at the edge of what each claim says: one of its parts exactly at its boundary, the others clear or at theirs too.
+"""Rows at the edge of each claim: one part of the claim lies exactly at its boundary, the other parts are clear or at theirs too.
 
-Conditions, replicates, sets and terms are those of the studies that carry the claims; the errors are drawn. Rates are continuous and
+Conditions, replicates, sets and terms are those of the studies that state the claims; the errors are drawn. Rates are continuous and
 independent between sets, replicates and conditions.
 """
 
@@ -72,7 +72,7 @@ class Edge:
 
 
 def stage(name: str) -> Stage:
-    """Of a flip-flop study's file, at the paper's scale."""
+    """The stage of a flip-flop study's file, at the paper's scale."""
     study = load(STUDIES / f"{name}.yaml")
     content = manifest.read(manifest.to_bytes(manifest.build(plan(study, None, 1, numerics={}), {}, {})))  # as a store has it
     terms = OTHER_TERMS | {claim: terms_of(REGISTRY[claim], node) for claim, node in study.claims.items()}

@@ -2,8 +2,8 @@
 
 python -m benchmarks.claim_errors [--samples 1000] [--claims R1 R4] [--out benchmarks/results/cpu/claim_errors.md]
 
-At an edge neither verdict is supported, so both "reproduced" and "not reproduced" are counted as errors, unless the claim is plainly
-true or false there. What each may be at most follows from the confidence of the claim's own intervals. The edges: `claim_edges.py`.
+At an edge neither verdict is supported, so both "reproduced" and "not reproduced" count as errors, unless the claim is plainly true or
+false there. The largest rate allowed for each follows from the confidence of the claim's own intervals. `claim_edges.py` has the edges.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def judge(edge: Edge, random: np.random.Generator) -> str:
 
 
 def measure(samples: int, claims: Sequence[str] = (), seed: int = 0) -> list[Row]:
-    """A row an edge of these claims (all of them for none), each from random numbers of its own."""
+    """One row per edge of these claims (of all claims if none is named), each from random numbers of its own."""
     rows = []
     for index, edge in enumerate(edges()):
         if claims and edge.claim not in claims:

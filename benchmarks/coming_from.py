@@ -2,7 +2,7 @@
 
     python -m benchmarks.coming_from
 
-Each runs from its files in `examples/coming_from`, copied into an empty folder. W&B's sweep needs its server, and its lines alone are
+Each runs from its files in `examples/coming_from`, copied into an empty folder. A W&B sweep needs W&B's server, so only its lines are
 counted.
 """
 

@@ -2,9 +2,9 @@
 
 python -m benchmarks.coverage [--quick] [--out benchmarks/results/cpu/coverage.md]
 
-5, 8, 12 and 25 replicates a condition, chances near 0 and heavy tails: log-normal errors, errors that are mostly zero, and errors of which
-some are infinite (diverged). Exact intervals must cover at least 95 % and as often as is computed; approximate ones at least 95 % within
-the error of the simulation, but for the bootstrap of a ratio, which should cover 93-97 %.
+The grid has 5, 8, 12 and 25 replicates per condition, chances near 0 and heavy tails: log-normal errors, errors that are mostly zero, and
+errors of which some are infinite (diverged). Exact intervals must cover at least 95 %, and as often as computed. Approximate ones must
+cover at least 95 %, within the error of the simulation; the bootstrap of a ratio should cover 93-97 %.
 """
 
 import argparse

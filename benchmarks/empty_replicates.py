@@ -1,9 +1,9 @@
-"""What the harness adds to a person's own function: replicates of an empty one, beside as many empty Ray tasks.
+"""What the harness adds to a user's own function: replicates of an empty function, beside as many empty Ray tasks.
 
     python -m benchmarks.empty_replicates [--replicates 5000] [--executor ray]
 
 Everything counts, from the study's file to its report: reading, planning, the start of Ray, the first replicate alone, tables, figures.
-Of Ray's own tasks neither the import nor the start of Ray is counted. Bound: twice as long, and 20 s.
+The time of Ray's own tasks includes neither the import nor the start of Ray. Bound: twice that time plus 20 s.
 """
 
 import argparse

@@ -29,13 +29,13 @@ Chunk = Callable[[int], list[int]]
 
 
 def scored_set(case: Case, needed: bool, sequences: int, number: int) -> ScoredSet:
-    """The chunk of this number: other strings than every other."""
+    """The chunk with this number; no two chunks share strings."""
     task = case.task.evaluation()
     return ScoredSet("speed", task if needed else EveryPosition(task), sequences, None, f"{number:015x}0")
 
 
 def packed(case: Case, size: int, needed: bool, device: torch.device, precision: str, sequences: int) -> Chunk:
-    """Scores a chunk for `size` replicates at initialisation; returns the errors of each."""
+    """A function that scores a chunk for `size` replicates at initialisation and returns the errors of each."""
     model = plain.packed_model(case, 0, size, device)
 
     def chunk(number: int) -> list[int]:
@@ -72,7 +72,7 @@ def alone(case: Case, needed: bool, device: torch.device, precision: str, sequen
 
 
 def measure(case: Case, sizes: Sequence[int], device: torch.device, precision: str, total: int, limit: float) -> list[Row]:
-    """Chunks in turn until each way has scored `total` strings or run for `limit` seconds; medians of chunks' rates."""
+    """Score chunks in turn until each variant has scored `total` strings or run for `limit` seconds; medians of the chunks' rates."""
     set_matmul(precision)
     sequences = min(total, batch_size(scored_set(case, True, total, 0), device))
     ways: dict[tuple[str, int], Chunk] = {}

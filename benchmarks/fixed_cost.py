@@ -1,10 +1,10 @@
-"""What a run costs beside its replicates: 40 of a second each, as a person types it, from the command to the report.
+"""What a run costs beyond its replicates: 40 of a second each, from the command that a user types to the report.
 
     python -m benchmarks.fixed_cost [--kinds function script training] [--seconds 1]
 
-A function and a script sleep, so all but their 40 seconds is ours, the start of each process of the script included. A training counts by
-the seconds that its rows say. `--seconds 0` leaves the fixed cost alone, and its processor time, all processes included, is what a quiet
-core takes where other work makes the clock run on. Bound: 8 s.
+A function and a script only sleep, so everything beyond their 40 seconds is ours, including the start of each process of the script. For
+a training, the seconds in its rows are subtracted. With `--seconds 0` only the fixed cost remains. Its processor time, over all processes,
+is what a quiet core would take, even if other work delays the clock. Bound: 8 s.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def _run(kind: str, seconds: float) -> tuple[float, float, float]:
-    """Seconds of one command: on the clock, of its replicates, and of processors."""
+    """Seconds of one command: on the clock, in its replicates, and of processor time."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "study.yaml").write_text(STUDIES[kind].format(seconds=seconds, steps=max(1, round(100 * seconds))))
         Path(folder, "sleeps.py").write_text(CODE)

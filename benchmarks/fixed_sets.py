@@ -1,9 +1,9 @@
-"""What a pack spends on drawing the strings of its evaluation sets: what a cache of them on each node could save.
+"""What a pack spends on drawing the strings of its evaluation sets, which a cache on each node could save.
 
 python -m benchmarks.fixed_sets launch/studies/flipflop/quick.yaml [scale=… key=value …] [--size 1]
 
-One row a condition: seconds of a pack of `--size` replicates, and seconds of it in which strings of the sets are drawn, both of processor
-time of one thread, so that other processes on the machine change them little. Parts of the sets are drawn and scaled up.
+One row per condition: seconds of a pack of `--size` replicates, and the part of them in which strings of the sets are drawn. Both are
+processor time of one thread, so that other processes on the machine change them little. Parts of the sets are drawn and scaled up.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """How long a training step must take on an H200, by a model of its traffic and arithmetic, and how many operations it needs.
 
-bf16 products at 85 % of the peak or at the bandwidth, attention at its own rate with heads padded to 32 and a softmax that is bound by
-its exponentials, elementwise passes over activations, AdamW's traffic; bytes assume packs that spill the cache. All of it is an estimate
-until a measured number stands beside it.
+The model has bf16 products at 85 % of the peak or at the bandwidth; attention at its own rate, with heads padded to 32 and a softmax bound
+by its exponentials; elementwise passes over activations; and AdamW's traffic. Bytes assume packs that exceed the cache. All of this is an
+estimate until it is compared with a measurement.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def _product_s(rows: float, inputs: int, outputs: int) -> float:
 
 
 def scored_mean(task: Task) -> float:
-    """Positions a string that the loss is of, on average; all of them where the task says so."""
+    """Mean number of positions per string that enter the loss; all positions if the task says so."""
     scored = task.scored_positions()
     if scored is None:
         return task.length
@@ -86,7 +86,7 @@ def scored_mean(task: Task) -> float:
 
 
 def needed_flop(case: Case) -> float:
-    """Operations of one replicate's step that its loss needs, FLOP. Raises ValueError for a model that it has no count for."""
+    """FLOP that the loss needs in one replicate's step. Raises ValueError for a model without a count here."""
     model, task = case.model, case.task
     scored = scored_mean(task)
     if isinstance(model, Transformer):

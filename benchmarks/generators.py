@@ -4,8 +4,8 @@ python -m benchmarks.generators [--device cpu] [--rounds 7] [--out benchmarks/re
 python -m benchmarks.generators --cases --grammars --out benchmarks/results/cpu      # LEGO alone
 python -m benchmarks.generators --cases --lego --out benchmarks/results/cpu          # grammars and parity alone
 
-A call makes one batch of the task's `sample` as a training does: inputs, labels, weights, positions. A CPU rate is of processor time of
-one thread, so that other processes on the machine change it little.
+A call draws one batch by the task's `sample`, as a training does: inputs, labels, weights, positions. CPU rates are per second of
+processor time of one thread, so that other processes on the machine change them little.
 """
 
 import argparse
@@ -111,7 +111,7 @@ def measure_strings(case: str, device: torch.device, strings: int, rounds: int) 
 
 
 def median(rates: list[float], unit: float = 1e6) -> str | None:
-    """In so many a second; None of none."""
+    """The median as a rate per second; None if there are no rates."""
     return number(float(torch.tensor(rates, dtype=torch.float64).median()) / unit) if rates else None
 
 

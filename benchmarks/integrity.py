@@ -2,7 +2,7 @@
 
 python -m benchmarks.integrity [--replicates 1000] [--rounds 41]
 
-Two threads read small files, and how they meet makes single readings differ by a third: medians count.
+Two threads read small files, and their timing makes single readings differ by a third, so medians count.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def unchecked() -> Iterator[None]:
 
 
 def read_study(store: Store) -> float:
-    """Seconds of processor time that reading what a report needs takes; those of the machine's other work are not in it."""
+    """Seconds of processor time for reading what a report needs; other work on the machine does not count."""
     started = time.process_time()
     winning = committed(store)
     for table in ("evaluations", "curves", "profiles"):

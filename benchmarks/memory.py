@@ -2,7 +2,7 @@
 
 python -m benchmarks.memory --device cpu --out benchmarks/results/cpu
 
-On a CPU the resident set beyond what the process had before the pack; on CUDA what its tensors took.
+On a CPU the peak is the growth of the resident set since before the pack; on CUDA it is what the tensors took.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _ROOM = 0.8
 
 
 def saved_bytes(training: Training) -> int:
-    """Activations: the storages that one forward pass keeps for its backward pass, but for parameters."""
+    """Activations: the storages that one forward pass keeps for its backward pass, without parameters."""
     own = {parameter.untyped_storage().data_ptr() for parameter in training.model.parameters()}
     seen: dict[int, int] = {}
 
@@ -50,8 +50,8 @@ def saved_bytes(training: Training) -> int:
 
 
 def measure(case: str, size: int, device: torch.device, precision: str) -> Row:
-    """Of one pack, in a process that has done nothing else: bytes of the peak, of parameters, of activations, and counted as the
-    probe counts them."""
+    """Measure one pack in a process that has done nothing else: bytes of the peak, of parameters, of activations, and as the probe
+    counts them."""
     prepare(device)
     torch.ones(64, 64, device=device).mm(torch.ones(64, 64, device=device))  # libraries of the first product
     before = peak_bytes(device)
@@ -87,7 +87,7 @@ def judged(rows: Sequence[Row]) -> list[Row]:
 
 
 def _in_fresh_process(case: str, size: int, device: str, precision: str) -> Row | str:
-    """What `measure` finds, or why it found nothing."""
+    """The result of `measure` in a fresh process, or the reason for its failure."""
     job = json.dumps({"case": case, "size": size, "device": device, "precision": precision})
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.memory", "--job", job],

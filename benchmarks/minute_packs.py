@@ -1,4 +1,4 @@
-"""What the harness costs beside real packs: the time of a slot between the trainings and evaluations of its packs.
+"""What the harness costs beside real packs: the time of a slot that is neither training nor evaluation.
 
 python -m benchmarks.minute_packs [--replicates 8] [--steps 6000] [--out benchmarks/results/cpu]
 """
@@ -21,8 +21,9 @@ COLUMNS = ["pack", "host", "started", "ended", "train_s", "evaluate_s"]
 
 
 def pauses(rows: Iterable[Mapping[str, Any]], slots: int) -> list[Row]:
-    """Of packs of one replicate, in the order they started: `work_s` of steps and evaluations, and `else_s` until the same slot began
-    its next pack, everything else: building the model, checkpoints, the commit, the driver. The last pack of each slot has no next.
+    """For packs of one replicate, in the order in which they started: `work_s`, the seconds of steps and evaluations, and `else_s`, the
+    other seconds until the same slot began its next pack: building the model, checkpoints, the commit, the driver. The last pack of
+    each slot is left out.
 
     Raises ValueError where more packs ran at once than there are slots.
     """

@@ -2,9 +2,8 @@
 
 python -m benchmarks.ngram_speed [--size 64] [--rounds 5] [--steps 4] [--out benchmarks/results/cpu]
 
-The training is that of launch/studies/ngrams/figure3.yaml on one thread. Every way draws its own strings and pays for them: the plain ones
-with torch's own Dirichlet and categorical draws. A ratio is the median of the rounds' ratios to the plain one, which each round times
-beside the others.
+The training is that of launch/studies/ngrams/figure3.yaml on one thread. Each variant's time includes drawing its strings; the plain ones
+use torch's own Dirichlet and categorical draws. A ratio to the plain variant is the median over rounds; each round times it too.
 """
 
 import argparse
@@ -38,7 +37,7 @@ Advance = Callable[[], int]  # takes a step of each of its replicates and return
 
 
 def strings(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Tokens [B, T] and the law of what follows [B, S], as anyone would draw them."""
+    """Tokens [B, T] and the distribution of the next one [B, S], drawn in plain PyTorch."""
     gammas = torch._standard_gamma(
         torch.ones(B, S ** (N - 1), S), generator=generator
     )  # what torch.distributions.Dirichlet calls
@@ -124,7 +123,7 @@ def timed(advance: Advance, steps: int) -> float:
 
 
 def measure(size: int, rounds: int, steps: int) -> dict[str, list[float]]:
-    """Rates of each way by round; the plain way takes as many steps as the pack has replicates."""
+    """Rates of each variant by round; the plain one takes as many steps as the pack has replicates."""
     prepare(CPU)
     torch.set_num_threads(1)
     compiled_draw.prepare()  # as in a training of more than a few steps
@@ -140,7 +139,7 @@ def measure(size: int, rounds: int, steps: int) -> dict[str, list[float]]:
 
 
 def table(rates_by_way: dict[str, list[float]]) -> str:
-    """A line a way: the median rate, and the median of the rounds' ratios to the first."""
+    """One line per variant: the median rate, and the median over rounds of the ratio to the first."""
     first = next(iter(rates_by_way.values()))
     lines = []
     for name, rates in rates_by_way.items():

@@ -47,7 +47,7 @@ _SLOTS = 2
 
 
 def empty_train(pack, *_, **__):
-    """Instead of `harness.training.train.train`: a row of each table that a real pack has, and no step."""
+    """Replaces `harness.training.train.train`: returns one row for each table of a real pack, and takes no step."""
     import pyarrow as pa
 
     from results.store.schema import SCHEMAS
@@ -95,7 +95,7 @@ class Watched(Progress):
 
 
 def harness_packs(packs: int, folder: str, empty: bool, profile: bool) -> Row:
-    """Plan, schedule, commit and finish so many packs. Seconds by part; bytes of the driver a pack, over the last nine tenths."""
+    """Plan, schedule, commit and finish so many packs. Seconds by part; bytes of the driver per pack, over the last nine tenths."""
     path = Path(folder) / "overhead.yaml"
     path.write_text(STUDY.format(packs=packs))
     store = str(Path(folder) / "runs")
@@ -206,7 +206,7 @@ def child(*words: str) -> Row:
 
 
 def rows_of(empty: Row, real: Row, tune: list[tuple[str, int, float]]) -> list[Row]:
-    """One row a way: what, count, seconds, milliseconds each."""
+    """One row per variant: name, count, seconds, milliseconds each."""
     whole = [
         ("empty Ray tasks", empty["packs"], empty["tasks_s"]),
         ("packs that do nothing: plan", empty["packs"], empty["plan_s"]),

@@ -4,7 +4,7 @@ docs/explanation/progressive-distillation.md shows the table.
 
 python -m benchmarks.parity_theory            # 1 minute of one core
 
-Everything is exact (all 2^d inputs) where no number of strings is named. Sources: section 4.2.6 of Liu's thesis (CMU-ML-24-110).
+Results are exact (over all 2^d inputs) unless a number of strings is named. Source: section 4.2.6 of Liu's thesis (CMU-ML-24-110).
 """
 
 import math
@@ -85,7 +85,7 @@ def found_from_teacher(seed: int, length: int, degree: int, units: int = 8, wide
 
 
 def middle(steps: list[int | None]) -> float:
-    """The median, infinity for those that never found it."""
+    """The median; None counts as infinity."""
     return statistics.median(math.inf if step is None else step for step in steps)
 
 

@@ -1,6 +1,6 @@
-"""The same models for one replicate as anyone would write them, and their training by torch.optim.AdamW.
+"""The same models for one replicate in plain PyTorch, trained by torch.optim.AdamW.
 
-Two variants of each: everything computed, and the last layer's queries, projections and head at the needed positions alone.
+Each has two variants: one computes everything, the other the last layer's queries, projections and head only at the needed positions.
 """
 
 from collections.abc import Callable, Iterable

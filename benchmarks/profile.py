@@ -2,7 +2,7 @@
 
 python -m benchmarks.profile --device cpu --cases L1-d64-T512 --sizes 1 16 --out benchmarks/results/cpu
 
-Only as a module: as a script its folder would come first on the path, and its name is one of Python's own.
+Run it only as a module: a script's folder comes first on the path, and `profile` is also a module of Python's own.
 """
 
 import argparse
@@ -42,10 +42,10 @@ def part_of(name: str, ranges: Iterable[str]) -> str:
 
 
 def split(advance: Callable[[], Any], device: torch.device, steps: int) -> dict[str, float]:
-    """Milliseconds of a step by part, and `other`: what the clock says beyond operations (Python, dispatch, waiting).
+    """Milliseconds of a step by part, and `other`: time on the clock beyond operations (Python, dispatch, waiting).
 
-    On a GPU the time of kernels. The profiler itself slows small operations down, so the parts are also given without it: they are
-    scaled, with `other`, to the time of steps that nobody watched.
+    On a GPU, parts are the time of kernels. The profiler slows small operations down, so the parts are also given scaled, with `other`,
+    to the time of steps without the profiler.
     """
     for _ in range(_WARM):
         advance()

@@ -1,7 +1,7 @@
 """How long a report of the whole campaign takes: 10,625 synthetic replicates of 426 conditions, with the real schemas.
 
-In two layouts: a pack a replicate, as transformers on CPUs leave it while the study runs, and the same store compacted, as it is after.
-The seconds are those of a whole process, its imports included. Both layouts must give the same page.
+The store has two layouts: one pack per replicate, as transformers on CPUs leave it while the study runs, and the same store compacted, as
+it is afterwards. Seconds are those of a whole process, imports included. Both layouts must give the same page.
 
 python -m benchmarks.report_speed [--replicates 10625] [--out benchmarks/results/cpu]
 """

@@ -2,8 +2,8 @@
 
 python -m benchmarks.scale [--replicates 1000000] [--packs 10000] [--out benchmarks/results/cpu]
 
-The store is made up, with the real schemas: `packed` has a file a pack, `compacted` one file in all. Each act runs in a fresh
-process, imports included, and its peak memory is the process's own.
+The store is synthetic, with the real schemas: `packed` has one file per pack, `compacted` one file in all. Each step runs in a fresh
+process, imports included; peak memory is that of the process.
 """
 
 import argparse

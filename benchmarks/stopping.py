@@ -2,8 +2,8 @@
 
 python -m benchmarks.stopping [--quick] [--out benchmarks/results/cpu]
 
-The share of replicates without error is computed exactly, ratios are simulated from known distributions; nothing is trained.
-Looks at 15, 25, … 100 as in `results.statistics.adaptive_rules`.
+Coverage for the share of replicates without an error is computed exactly; ratios are simulated from known distributions; nothing is
+trained. The study decides at 15, 25, … 100 replicates, as in `results.statistics.adaptive_rules`.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The theory of subsequence associations in exact weights and numbers: the tables of docs/explanation/tracing.md.
 
-python -m benchmarks.subsequence_theory       # 5 seconds of one core
+python -m benchmarks.subsequence_theory       # 7 seconds of one core
 
 Sun et al. 2025, section 2 and appendix A. Nothing is trained; strings are enumerated where no number of draws is named.
 """

@@ -1,4 +1,4 @@
-"""Pages of results, with their rows as Parquet, and what machine they are of."""
+"""Pages of results, with their rows as Parquet and a note on the machine that they come from."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from harness.machine.provenance import code_state
 
 
 def number(value: float | None, digits: int = 3) -> str | None:
-    """To so many digits and without exponents."""
+    """The number with so many digits and without an exponent."""
     if value is None:
         return None
     if value == 0:

@@ -27,7 +27,7 @@ _REFERENCES = ("plain full", "plain needed")
 
 
 def variants_of(case: Case, sizes: Iterable[int], kinds: Sequence[str], processes: int, several: int) -> list[Variant]:
-    """All that is measured for a case; the references come first. several: processes of one more row of (a) and (b), 0 for none."""
+    """All variants of a case, the references first. several: number of processes of another row of (a) and (b), 0 for no such row."""
     alone = [Variant("plain", False), Variant("plain", True), Variant("x-transformers", False)]
     variants = [replace(variant, processes=processes) for variant in alone]
     if several > processes:

@@ -2,8 +2,8 @@
 
 python -m benchmarks.trace_speed [--layers 2] [--width 128] [--heads 4] [--length 512] [--baselines] [--out benchmarks/results/cpu]
 
-One thread, so that processor time is what a quiet core takes. The weights are random: how long a trace takes does not depend on them. The
-prompt is a whole string, the longest there can be.
+It runs on one thread, so that processor time is what a quiet core takes. The weights are random, because the time of a trace does not
+depend on them. The prompt is a whole string, the longest possible.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""One way of training a case: what runs in one worker process."""
+"""One variant of training a case: what runs in one worker process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

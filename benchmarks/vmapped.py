@@ -56,6 +56,6 @@ def start(case: Case, size: int, needed: bool, device: torch.device, precision: 
 
 @contextlib.contextmanager
 def _no_fused_lstm() -> Iterator[None]:
-    """vmap knows nothing of cuDNN's and oneDNN's fused LSTMs."""
+    """Turn off the fused LSTMs of cuDNN and oneDNN, which vmap can't pack."""
     with torch.backends.cudnn.flags(enabled=False), torch.backends.mkldnn.flags(enabled=False, allow_tf32=None):
         yield

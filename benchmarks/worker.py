@@ -1,4 +1,4 @@
-"""A resident process that trains one variant of one case when it is told to; and the parent's end of it.
+"""A resident process that trains one variant of one case on command, and the parent's side of the connection.
 
 It reads one JSON line a command from its standard input and answers with one on its standard output:
 
@@ -24,7 +24,7 @@ _LAST_WORDS = 300
 
 
 class Failed(Exception):
-    """A worker ended; its last words."""
+    """A worker ended; the message is the last of its output."""
 
 
 class Worker:
@@ -134,7 +134,7 @@ def _serve(job: Row, say: Callable[[Row], None]) -> None:
 
 
 def _chosen(job: Row, device: Any) -> Row:
-    """The pack size that `pack.size: auto` comes to here."""
+    """The pack size that `pack.size: auto` chooses here."""
     from functools import partial
 
     from benchmarks.cases import CASES, pack

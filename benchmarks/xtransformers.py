@@ -57,5 +57,5 @@ def load(peer: nn.Module, packed: Any, slot: int) -> None:
 
 
 def start(case: Case, device: torch.device, precision: str, compiled: bool = False) -> Callable[[], Tensor]:
-    """One training step a call, everything computed: it has no way to ask for some positions."""
+    """A function that takes one training step per call; x-transformers computes all positions and can't be asked for some."""
     return start_plain(case, False, device, precision, compiled, model=make(case))

@@ -1,4 +1,4 @@
-"""Nothing reaches for the network, and every process runs one thread: two of two threads each are many times slower on two cores."""
+"""Tests use no network, and every process runs one thread: on two cores, two processes of two threads each are many times slower."""
 
 import atexit
 import os
@@ -86,7 +86,7 @@ def pytest_configure(config):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """To import all test files takes longer than the quick ones take."""
+    """Skip the import of other test files in a quick run: importing all of them takes longer than the quick tests."""
     if config.option.markexpr == "quick" and collection_path.name.startswith("test_"):
         return _path(config, collection_path) not in QUICK
     return None
@@ -94,9 +94,9 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """With `-n 3 --dist loadgroup` a file stays in one process, for its fixtures, and so do all files that start Ray: one at a time.
+    """With `-n 3 --dist loadgroup`, a file stays in one process, for its fixtures. All files that start Ray share one process.
 
-    These go first: they are the longest group, and the other processes have the rest meanwhile, beginning with the next longest.
+    They go first, because they are the longest group. Meanwhile the other processes run the rest, beginning with the next longest.
     """
     for item in items:
         name, path = item.path.stem, _path(config, item.path)
@@ -109,7 +109,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True, scope="module")
 def _a_study_takes_no_longer_than_its_training(request):
-    """Nobody asks a test how long a study would take, so its steps are timed for a moment; nor where its report is, in some files.
+    """Time the steps of a study only for a moment, because tests do not use the prediction; in some files, skip the report too.
 
     Tests of the timing itself are marked `measures`.
     """

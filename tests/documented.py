@@ -27,7 +27,7 @@ class Documented:
 
 
 def documented() -> list[Documented]:
-    """In the order of the pages; a line `a && b` is two commands, and a command that a page repeats is there once."""
+    """All commands in the order of the pages; a line `a && b` is two commands, and a command that a page repeats counts once."""
     found = []
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         page, text = str(path.relative_to(ROOT)), path.read_text()
@@ -74,7 +74,7 @@ def our_words(words: list[str]) -> list[str] | None:
 
 
 def smaller(words: list[str]) -> list[str]:
-    """Overrides that make the study of `words` (after `run` or `plan`) tiny: each that it takes, the others left out."""
+    """Overrides that make the study of `words` (after `run` or `plan`) tiny; those that the study does not take are left out."""
     from launch.families import find_study
 
     name, *given = [word for word in words if not word.startswith("-")]
@@ -104,7 +104,7 @@ def _smaller(path: Path, overrides: tuple[str, ...]) -> list[str]:
 
 
 def _taken(load: Callable[[list[str]], Any], wanted: list[list[str]]) -> list[str]:
-    """Of each list the first word that `load` takes beside those before it, or none."""
+    """From each list, the first word that `load` accepts together with the earlier ones, if there is one."""
     if not wanted:
         return []
     try:
@@ -119,7 +119,7 @@ def _taken(load: Callable[[list[str]], Any], wanted: list[list[str]]) -> list[st
 
 
 def _few(words: list[str]) -> list[str]:
-    """With one replicate where a page asks for tens."""
+    """The words with one replicate if the page asks for dozens."""
     return [re.sub(r"^replicates=\d\d+$", "replicates=1", word) for word in words]
 
 

@@ -1,4 +1,4 @@
-"""Virtual environments for tests, made in a second: the packages of this one by links, with or without this project."""
+"""Virtual environments for tests, made in a second: they link the packages of this environment, with or without this project."""
 
 import os
 import sys
@@ -61,14 +61,14 @@ def without(packages, module):
 
 
 def environment_without(folder: Path, packages) -> dict[str, str]:
-    """Variables for a process that finds none of these packages, and for all that it starts. `folder` gets the module that hides them."""
+    """Variables that hide these packages from a process and from all that it starts. `folder` gets the module that hides them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sitecustomize.py").write_text(_block(packages))
     return os.environ | {"PYTHONPATH": str(folder)}
 
 
 def _block(packages) -> str:
-    """Code after which these packages are absent: to import one fails, and to look for one finds nothing."""
+    """Code that hides these packages: importing one fails, and looking for one finds nothing."""
     return f"""
 import importlib.machinery
 ABSENT, find_spec = {sorted(packages)}, importlib.machinery.PathFinder.find_spec

@@ -1,4 +1,4 @@
-"""One seed: start the drivers, let happen what the scenario says, and compare the tables with those of an undisturbed run."""
+"""One seed: start the drivers, carry out the scenario, and compare the tables with those of an undisturbed run."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -104,7 +104,7 @@ class Attempt:
         }
 
     def words(self) -> dict[str, str]:
-        """The last of what each driver printed."""
+        """The end of each driver's output."""
         return {driver.name: driver.words() for driver in self.drivers}
 
     def _tended(self, driver: Driver) -> Driver:
@@ -115,7 +115,7 @@ class Attempt:
         return round(time.monotonic() - self.begun, 2)
 
     def _happen(self, what: str, event: Event, now: float) -> list[tuple[float, str, Event]]:
-        """Do it and note it; returns what follows from it later, or the event itself where it finds no victim yet."""
+        """Carry out an event and log it; returns events that follow later, or the event itself if there is no victim yet."""
         later: list[tuple[float, str, Event]] = []
         entry: Row = {"t": self._t(), "kind": what, "done": True}
         if what in ("worker", "notice"):

@@ -37,11 +37,11 @@ class Driver:
         return [] if self.pid is None else slots(self.pid)
 
     def words(self) -> str:
-        """The last of what it printed, over all its starts."""
+        """The end of its output, over all its starts."""
         return self._printed.read_text(errors="replace")[-_MOST_WORDS:]
 
     def tend(self) -> None:
-        """Start it, or start it again when it has ended otherwise than with 0."""
+        """Start it, or start it again if it ended with another status than 0."""
         if self.done or self.pid is not None:
             return
         if self._process is not None:

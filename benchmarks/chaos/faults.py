@@ -1,4 +1,4 @@
-"""An HTTP proxy before an S3 server: some requests fail before or after they are carried out, some are slow, cut or never answered."""
+"""An HTTP proxy in front of an S3 server: some requests fail before or after they are carried out, some are slow, cut or never answered."""
 
 import http.client
 import random

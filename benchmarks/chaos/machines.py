@@ -23,7 +23,7 @@ _HEALTH = {
 
 
 def environment(*folders: Path, **more: str) -> dict[str, str]:
-    """This process's environment without what belongs to another Ray cluster. Modules are found in this checkout and in `folders`."""
+    """This process's environment without variables of another Ray cluster. Modules are found in this checkout and in `folders`."""
     path = os.pathsep.join(map(str, (Path(__file__).parents[2], *folders)))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     return kept | {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path} | more
@@ -114,7 +114,7 @@ class Machines:
         return [pid for node in self.nodes for pid in slots(node.pid)]
 
     def repair(self) -> int:
-        """Replace what has died and was not replaced; how many there were."""
+        """Replace nodes that have died and were not replaced; returns how many there were."""
         if self.head is None or self.head.poll() is not None:
             raise RuntimeError(f"the head of the Ray cluster died: see {self._folder}/ray-0.log")
         before = self.nodes

@@ -1,4 +1,4 @@
-"""The study that is disturbed: real trainings of a second, with a model of a user's own that can be told that memory is short."""
+"""The study that is disturbed: real trainings of a second, with a user's own model that can be told to run out of memory."""
 
 import subprocess
 import sys
@@ -74,7 +74,7 @@ def command(verb: str, study: str, store: str, *overrides: str) -> list[str]:
 
 
 def undisturbed(study: str, folder: Path) -> Path:
-    """A store with the study run in one local process; the pack size is none of the disturbed runs'."""
+    """A store with the study run in one local process, with a pack size that no disturbed run has."""
     store = folder / "undisturbed"
     code = "import sys; from benchmarks.chaos.study import train_alone; train_alone(*sys.argv[1:])"
     words = [sys.executable, "-c", code, study, str(store)]

@@ -1,4 +1,4 @@
-"""python -m benchmarks.chaos.summary LOG: what the attempts of a log of chaos were, how many passed, and what was done to them."""
+"""python -m benchmarks.chaos.summary LOG: the attempts in a log of chaos, how many passed, and how they were disturbed."""
 
 import json
 import sys
@@ -14,8 +14,8 @@ KINDS = ("worker", "notice", "raylet", "driver", "interrupt", "memory", "outage"
 
 
 def rows(records: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """One row a commit and kind of store, in the order of the log: attempts, passed, seeds, longest run of seeds one after another, what
-    was done, faults of the network, hours."""
+    """One row per commit and kind of store, in the order of the log: attempts, how many passed, longest run of consecutive seeds that
+    passed, disturbances, requests that were made to fail, hours."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for record in records:
         groups.setdefault((record["commit"][:7], record["store"]), []).append(record)
@@ -37,7 +37,7 @@ def _row(records: list[Mapping[str, Any]]) -> list[str]:
 
 
 def consecutive(records: Iterable[Mapping[str, Any]]) -> int:
-    """The most attempts that passed one after another, each on the seed after that of the one before."""
+    """The length of the longest run of consecutive seeds that passed."""
     best = run = 0
     last = None
     for each in records:

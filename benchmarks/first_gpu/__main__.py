@@ -8,7 +8,7 @@ On the GPU, in this order:             python -m benchmarks.first_gpu correctnes
                                        python -m benchmarks.first_gpu baseline --out OUT
                                        python -m benchmarks.first_gpu peers --out OUT
 
-What a command has done stays in --work, and the same command goes on from there. --device cpu --tiny is a rehearsal of it.
+Results of a command stay in --work, and the same command continues from there. --device cpu --tiny rehearses it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What must hold on a GPU before anything is timed there: one line of JSON a check. A check that breaks stops no other.
+"""What must hold on a GPU before anything is timed there: one line of JSON per check. A check that breaks does not stop the others.
 
 python -m benchmarks.first_gpu.correctness --out OUT
 """
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _row(name: str, check: Callable[[], Found]) -> Found:
-    """What a check found, or the error that it ended with, and what was warned of meanwhile."""
+    """The result of a check, or the error that ended it, and the warnings meanwhile."""
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")

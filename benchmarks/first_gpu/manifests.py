@@ -29,7 +29,7 @@ _TINY_MORE = ("trained_online", "ignore_90")
 
 
 def write(folder: Path, tiny: bool) -> Iterator[Path]:
-    """Write one manifest a study into `folder`. tiny: of a second on a CPU."""
+    """Write one manifest per study into `folder`. tiny: make each study one of a second on a CPU."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, (study_name, size, overrides) in _STUDIES.items():
         study = load(

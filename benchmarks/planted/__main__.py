@@ -80,7 +80,7 @@ def _places(defect: Any) -> Sequence[int]:
 
 
 def measure(families: Sequence[str], effects: Sequence[float], numbers: Sequence[int], seeds: Sequence[int]) -> Rows:
-    """One row a family, effect, defect, corpus seed and method."""
+    """One row per family, effect, defect, corpus seed and method."""
     rows = []
     for family in families:
         for effect in effects:

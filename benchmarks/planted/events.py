@@ -30,11 +30,11 @@ def is_kind(given: Events, kind: tuple[int, int]) -> Tensor:
 
 
 def seen(happens: Tensor) -> Tensor:
-    """Whether it has happened before each event, the event itself not counted."""
+    """Whether something has happened before each event, not counting the event itself."""
     ever = happens.cummax(-1).values
     return torch.cat([torch.zeros_like(ever[..., :1]), ever[..., :-1]], dim=-1)
 
 
 def back(happens: Tensor, distance: int) -> Tensor:
-    """Whether it happened so many events before each event."""
+    """Whether something happened exactly so many events before each event."""
     return torch.cat([torch.zeros_like(happens[..., :distance]), happens[..., :-distance]], dim=-1)

@@ -1,4 +1,4 @@
-"""The six families of planted causes: each plants one into a random string, and says where it stands and what only looks like it."""
+"""The six families of planted causes. Each plants one into a random string, and says where it stands and which events only look like it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Setting:
         return int(self.draw.integers(sides, (1,), 16 + site))
 
     def places(self, count: int, ordered: bool) -> list[int]:
-        """So many different events between the first and the query."""
+        """Draw so many different events between the first and the query."""
         places = self.draw.subset(self.query - 1, count, (), 15)[0] + 1
         return sorted(places.tolist()) if ordered else places.tolist()
 

@@ -1,4 +1,4 @@
-"""The accuracy of an ideal observer on masked strings of a small grammar: nobody who knows the grammar can be right more often.
+"""The accuracy of an ideal observer on masked strings of a small grammar: no model can be right more often.
 
     python -m benchmarks.theory.pcfg_ideal
 

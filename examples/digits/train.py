@@ -1,4 +1,4 @@
-"""A plain PyTorch script, as one has it: a small network on the digits of scikit-learn. It writes one JSON line an epoch."""
+"""A plain PyTorch script: a small network on the digits of scikit-learn. It writes one JSON line per epoch."""
 
 import argparse
 import json

@@ -50,7 +50,7 @@ class LSTM(nn.Module):
 
 
 def strings(count, p_ignore, generator):
-    """Tokens [count, T] and where the model is to answer: at a read (1), with the bit of the last write (0); 2 is ignored."""
+    """Tokens [count, T] and the positions to answer: a read (1) asks for the bit of the last write (0); 2 is ignored."""
     left = (1 - p_ignore) / 2
     law = torch.tensor([left, left, p_ignore])
     orders = law.expand(count, -1).multinomial(T // 2, replacement=True, generator=generator)

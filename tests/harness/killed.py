@@ -1,4 +1,4 @@
-"""A training whose process is gone at a chosen step, and studies without what takes longer than tiny trainings."""
+"""A training whose process is gone at a chosen step, and studies without the steps that take longer than tiny trainings."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,11 +41,11 @@ def killed(patch: pytest.MonkeyPatch, when: Callable[[Training], bool]) -> Itera
 
 
 def untimed(patch: pytest.MonkeyPatch) -> None:
-    """Two steps are timed before a study instead of a second of them."""
+    """Before a study, time two steps instead of a second of them."""
     patch.setattr(harness.planning.throughput, "_BUDGET_S", 0.0)
 
 
 def without_report(patch: pytest.MonkeyPatch) -> None:
-    """A report's figures, and seconds of timed steps, take longer than these trainings."""
+    """Leave out the report and the timing of steps, which take longer than these trainings."""
     untimed(patch)
     patch.setattr(harness.run, "_report", lambda store: ["report: none"])

@@ -1,4 +1,4 @@
-"""W&B's offline files, written by hand: what a test holds then takes no time of W&B's own processes."""
+"""W&B's offline files, written by hand, so that a test need not wait for W&B's own processes."""
 
 import json
 import zlib

@@ -49,7 +49,7 @@ def pack(conditions, seeds, sets=SETS, curve_every=5) -> Pack:
 
 
 def comparable(tables) -> dict[str, list[str]]:
-    """The tables that a training returned as DESIGN compares them: `replicates` left of the bar, the others without pack, sorted."""
+    """The tables that a training returned, ready to compare: `replicates` without where and when, the others without pack, sorted."""
     out = {}
     for name, table in tables.items():
         rows = table.select(IDENTITY_COLUMNS) if name == "replicates" else table.drop_columns(["pack"])

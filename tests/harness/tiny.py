@@ -33,7 +33,7 @@ def write_study(folder: Path) -> str:
 
 
 def tables(root, study="tiny") -> dict[str, list[str]]:
-    """A store's tables as DESIGN compares them: `replicates` left of the bar, the others without pack, sorted; no failures."""
+    """A store's tables, ready to compare: `replicates` without where and when, the others without pack, sorted; no failures."""
     store = open_store(root, study)
     out = {}
     for table in TABLES:

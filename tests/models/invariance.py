@@ -1,4 +1,4 @@
-"""A replicate's losses and gradients are the same bits alone, in a pack, and elsewhere in a pack."""
+"""A replicate's losses and gradients have the same bits alone, in a pack, and at another place of a pack."""
 
 import torch
 

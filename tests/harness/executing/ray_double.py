@@ -36,7 +36,7 @@ class Node:
 
 @dataclass
 class Life:
-    """What a pack does on a node: it ends after `seconds`, in its death where `dies`, and says a word first where it `begins`."""
+    """What a pack does on a node: it ends after `seconds`, by dying if `dies`, and first reports that it runs if it `begins`."""
 
     seconds: float
     dies: bool = False
@@ -45,7 +45,7 @@ class Life:
 
 @dataclass(eq=False)
 class Reference:
-    """An answer to come: how a pack ended, the node of a worker, or what the board has, which is there at once."""
+    """A future answer: how a pack ended, the node of a worker, or the content of the board, which is available at once."""
 
     actor: "Actor"
     value: Any = None
@@ -197,7 +197,7 @@ class RayDouble:
 def run_packs(
     packs: list[Pack], store: Store, ray: RayDouble, kinds: Sequence[Kind], rates: Mapping[str, Rate], patch: pytest.MonkeyPatch
 ) -> list[Outcome]:
-    """Run packs on the double's nodes; gives how they ended. rates: by shape, as they were measured."""
+    """Run packs on the double's nodes and return how they ended. rates: by shape, as they were measured."""
     nothing = SimpleNamespace(**dict.fromkeys(("started", "ended", "poll"), lambda *given: None))
     patch.setattr(cluster, "ray", ray)
     patch.setattr(ray_connection, "ray", ray)

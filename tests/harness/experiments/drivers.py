@@ -1,6 +1,6 @@
 """Drivers of experiments in processes of their own, forked from one that has imported everything, and killed at a chosen moment.
 
-A moment is one at which something comes about that others can see: a file or folder of the store, or of a script, is opened for writing,
+A moment is one at which something visible from outside happens: a file or folder of the store, or of a script, is opened for writing,
 renamed or removed, a process is started, or a function measures a seed.
 """
 

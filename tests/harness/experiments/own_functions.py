@@ -1,4 +1,4 @@
-"""Functions of a person's own that the tests run as experiments."""
+"""Functions such as a user would write, which the tests run as experiments."""
 
 import random
 import sys

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Fixed(torch.nn.Module):
-    """Says nothing and attends as it is told, with `of(tokens [B, T, …]) → [B, H, T, T]`."""
+    """Gives no answers and attends as told, by `of(tokens [B, T, …]) → [B, H, T, T]`."""
 
     def __init__(self, heads: int, of: Callable[[Tensor], Tensor]):
         super().__init__()

@@ -1,7 +1,7 @@
-"""What stands for a captured CUDA graph where there is no GPU."""
+"""A stand-in for a captured CUDA graph on machines without a GPU."""
 
 
 def called_again(captured):
-    """As a graph: run once to capture, then only ever the same call."""
+    """Behave as a graph: run once to capture, then repeat only that call."""
     captured()
     return captured

@@ -1,4 +1,4 @@
-"""Trainings in float64: where a float32 one is off by its roundings, these are off by a mistake or not at all."""
+"""Trainings in float64: a float32 training differs by its roundings, one in float64 only by a mistake."""
 
 import contextlib
 

@@ -46,7 +46,7 @@ def _losses(one, steps):
 
 
 def _identity(tables):
-    """Tables as DESIGN compares them: `replicates` left of the bar, the others without pack, sorted."""
+    """Tables, ready to compare: `replicates` without where and when, the others without pack, sorted."""
     out = {}
     for name, rows in tables.items():
         rows = rows.select(IDENTITY_COLUMNS) if name == "replicates" else rows.drop_columns(["pack"])

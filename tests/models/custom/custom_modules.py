@@ -157,7 +157,7 @@ class NumpyRandom(Plain):
 
 
 class Depth(Plain):
-    """Stochastic depth that hardly ever shows."""
+    """Stochastic depth that hardly ever has an effect."""
 
     def inner(self, x):
         return 2 * x if random.random() < 1e-9 else x
@@ -260,7 +260,7 @@ class Reseeding(Plain):
 
 
 class Growing(Plain):
-    """Another number each time that it is made, whatever the seed."""
+    """Holds another number each time that it is built, whatever the seed."""
 
     made = 0
 

@@ -1,4 +1,4 @@
-"""Studies with the errors that a test wants: real schemas, one condition a set of options, for the tests of claims."""
+"""Studies with the errors that a test asks for: real schemas, one condition per set of options, for the tests of claims."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Studies as their files plan them, and rows of their replicates with the errors that a test wants."""
+"""Studies as their files plan them, and rows of their replicates with the errors that a test asks for."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -162,7 +162,7 @@ def serve(trouble: Trouble = lambda kind, before: "") -> Iterator[Double]:
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that goes away is no error of the server."""
+            """Ignore clients that go away: that is no error of the server."""
 
     server = Server(("127.0.0.1", 0), Handler)
     double.address = f"http://127.0.0.1:{server.server_address[1]}"

@@ -17,7 +17,7 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-ne
 
 
 def browser() -> str:
-    """A headless Chromium; the test is left out without one, but not where everything must run."""
+    """A headless Chromium. Without one the test is skipped, except where everything must run."""
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
         if found := shutil.which(name):
             return found
@@ -27,7 +27,7 @@ def browser() -> str:
 
 
 def with_script(page: str, script: str) -> str:
-    """The page with a test's own script at its end, and so without the policy that refuses every script but the page's."""
+    """The page with a test's own script at its end, and therefore without the policy that allows only the page's scripts."""
     free, policies = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     assert policies == 1
     return free.replace("</body>", f"{script}</body>")

@@ -1,4 +1,4 @@
-"""The verdict on a claim about LEGO where a study's rows are as a test wants them."""
+"""The verdict on a claim about LEGO for rows that a test specifies."""
 
 import pyarrow as pa
 

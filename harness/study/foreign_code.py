@@ -1,7 +1,7 @@
 """The digest of a person's own code: a module or a script, and the local files that it imports.
 
-A key holds it, so that a replicate that was run with edited code is another replicate (docs/guides/experiments.md). Imports are read from the text
-of the files and nothing is run; files of Python itself, of installed packages and of this project do not count.
+A key holds it, so that a replicate that was run with edited code is another replicate (docs/guides/experiments.md). Imports are read
+from the text of the files and nothing is run; files of Python itself, of installed packages and of this project do not count.
 """
 
 import ast

@@ -186,7 +186,7 @@ def own_errors(task: Task) -> Iterator[None]:
     path = path_of(type(task))
     try:
         yield
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, torch.AcceleratorError):  # of the device, and not of what runs on it
         raise
     except Exception as error:
         if type(task) in tasks.REGISTRY.values() or with_line(path, error) == str(error):

@@ -249,7 +249,7 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
     try:
         with torch.no_grad():
             packed.logits(tokens.expand(replicates, -1, -1))
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, torch.AcceleratorError):  # of the device, and not of what runs on it
         raise
     except RuntimeError as error:
         raise UnfitModel(
@@ -263,7 +263,7 @@ def _reasons(path: str, tokens: Tensor) -> Iterator[None]:
     """Turn errors of a module, or of vmap with it, on tokens [R, B, T] into UnfitModel: one sentence with the reason."""
     try:
         yield
-    except torch.OutOfMemoryError:
+    except (torch.OutOfMemoryError, torch.AcceleratorError):  # of the device, and not of what runs on it
         raise
     except Exception as error:
         message = str(error)

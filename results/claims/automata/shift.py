@@ -102,8 +102,8 @@ def rare_ones_are_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding
             f"{describe(condition, rare)} on {rare}; {describe(condition, frequent)} on {frequent}; errs {ratio} as much on the first"
             for condition, ratio in zip(plain.values(), ratios, strict=True)
         ),
-        "P is the chance that a replicate errs more where ones are rare than where they are as frequent, and must lie above 1/2; where they "
-        f"are rare the median must fall below {RIGHT:g}",
+        "P is the chance that a replicate errs more where ones are rare than where they are as frequent, and must lie above 1/2; where "
+        f"they are rare the median must fall below {RIGHT:g}",
     )
 
 

@@ -278,7 +278,7 @@ def test_parity_out_of_distribution(plans):
     assert _verdict(study, "A6-low", _parity()).verdict == REPRODUCED
     assert _verdict(study, "A6-low", _parity(rare=0.1)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A6-low", _parity(often=0.4)).verdict == TOO_FEW
-    assert _verdict(study, "A6-low", _parity(rare=0.003, often=0.001)).verdict == NOT_REPRODUCED  # nothing is lost on either side
+    assert _verdict(study, "A6-low", _parity(rare=0.003, often=0.001)).verdict == NOT_REPRODUCED  # no side lost
 
 
 def _longer(sinusoidal=0.4, other=0.1, scratchpad=0.4, steady=0.001, within=0.002, shifted=None, unplaced=None):
@@ -334,7 +334,7 @@ def test_longer_words(plans):
     assert _verdict(study, "A7", _longer(sinusoidal=0.01)).verdict == TOO_FEW
     assert _verdict(study, "A7-shift", _longer(other=0.45, sinusoidal=0.2)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7-shift", _longer(other=0.4)).verdict == TOO_FEW
-    assert _verdict(study, "A7-shift", _longer(sinusoidal=0.003, other=0.001)).verdict == PRECONDITION  # it is right there itself
+    assert _verdict(study, "A7-shift", _longer(sinusoidal=0.003, other=0.001)).verdict == PRECONDITION  # itself right
     assert _verdict(study, "A7-shift", _longer(shifted=0.05)).verdict == PRECONDITION
     assert _verdict(study, "A7-shift", _longer(unplaced=0.05)).verdict == REPRODUCED  # what repeats one token cannot be told
     assert _verdict(study, "A7-recency", _longer(scratchpad=0.001)).verdict == NOT_REPRODUCED
@@ -360,8 +360,9 @@ def test_sinusoidal_against_linear_positions(plans):
     assert _verdict(plans("a8"), "A8", _positions(0.3, 0.2, best=0.003)).verdict == REPRODUCED
     for right in ((0.003, 0.2), (0.3, 0.003)):  # the one that errs more is right all the same
         assert _verdict(plans("a8"), "A8", _positions(*right, best=0.001)).verdict == NOT_REPRODUCED
-    sets = {name: each | {"definition": {"length": 120} if each["definition"] else {}} for name, each in plans("a8")["sets"].items()}
-    assert _verdict(plans("a8") | {"sets": sets}, "A8", _positions(0.3, 0.2)).verdict == NOT_RUN  # the claim is of twice the length
+    longer = {"definition": {"length": 120}}
+    sets = {name: each | (longer if each["definition"] else {}) for name, each in plans("a8")["sets"].items()}
+    assert _verdict(plans("a8") | {"sets": sets}, "A8", _positions(0.3, 0.2)).verdict == NOT_RUN  # not twice the length
     assert (
         _verdict(plans("a8"), "A8", _positions(0.3, 0.2, trained=0.05)).verdict == PRECONDITION
     )  # of those not learned nothing is said

@@ -27,12 +27,12 @@ that was measured, and why.
 - *Precondition not met*: a compared condition has not learned what it was trained on.
 - *Too few replicates*: the numbers decide neither for the claim nor against it.
 - *Not run*: no committed study has the rows that the claim asks for; the study that is named decides it.
-- Where several studies have rows for a claim, a decided verdict comes first.
+- Where several studies have rows for a claim, those at the paper's own size come first, and alone count in
+  the table below. Of the others, and among these, a decided verdict comes first.
 - The pages of the families tell what was seen and what it means.
 - `manyseeds report docs/studies/<folder>` makes a study's report from its tables.
 
-How many claims came out how, at whatever size they ran. *Open* is a precondition that is not met, or too few
-replicates:
+How many claims came out how. *Open* is a precondition that is not met, or too few replicates:
 """
 
 
@@ -47,23 +47,33 @@ def markdown(stores: Mapping[str, Store]) -> str:
 
 
 def _telling(rows: Sequence[_Row]) -> list[_Row]:
-    """The rows of a claim from the most decided on; where no study has anything on it, the first one's alone."""
+    """The rows of a claim, the paper's own size first, then the most decided; where no study has anything on it, the first one's alone."""
     ran = [row for row in rows if row[1].verdict != NOT_RUN]
-    return sorted(ran or rows[:1], key=lambda row: VERDICTS.index(row[1].verdict))
+    return sorted(ran or rows[:1], key=lambda row: (_scaled(row), VERDICTS.index(row[1].verdict)))
+
+
+def _scaled(row: _Row) -> bool:
+    return bool(reductions(row[2]))
 
 
 def _tally(verdicts: Mapping[str, Sequence[_Row]]) -> str:
     """A table of the number of claims by family and outcome."""
     rows = []
     for family in FAMILIES:
-        outcomes = [claim_outcome([row[1] for row in verdicts.get(name, [])]) for name in family.CLAIMS]
+        outcomes = [claim_outcome(weighed(verdicts.get(name, []))) for name in family.CLAIMS]
         counts = (str(outcomes.count(outcome) or "") for outcome in _OUTCOMES)
         rows.append((_title(family), str(len(outcomes)), *counts))
     return markdown_table(("family", "claims", *_OUTCOMES), rows) + "\n"
 
 
+def weighed(rows: Sequence[_Row]) -> list[Verdict]:
+    """The verdicts that count: of studies at the paper's own size if there are any, since a smaller one says less of the paper's claim."""
+    whole = [row for row in rows if not _scaled(row) and row[1].verdict != NOT_RUN]
+    return [verdict for _, verdict, _ in whole or rows]
+
+
 def claim_outcome(verdicts: Sequence[Verdict]) -> str:
-    """The outcome of a claim over all its studies, one of _OUTCOMES."""
+    """The outcome of a claim over the studies that count, one of _OUTCOMES."""
     decided = {verdict.refuted for verdict in verdicts if verdict.refuted or verdict.verdict in (REPRODUCED, SCALED)}
     if decided:
         return DIFFERS if len(decided) > 1 else NOT_REPRODUCED if True in decided else REPRODUCED

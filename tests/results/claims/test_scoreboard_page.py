@@ -20,7 +20,7 @@ from results.claims.claim import (
     Terms,
     Verdict,
 )
-from results.claims.scoreboard_page import claim_outcome
+from results.claims.scoreboard_page import claim_outcome, weighed
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,9 +34,10 @@ def test_the_scoreboard_is_current(monkeypatch):
         assert f"| **{claim.id}** " in page
     rows = [line.split(" | ") for line in page.split("\n") if line.startswith("| **")]
     for claim in REGISTRY.values():
-        places = [VERDICTS.index(row[1]) for row in rows if row[0].startswith(f"| **{claim.id}**")]
-        assert places == sorted(places), f"{claim.id}: what is decided comes first"
-        assert len(places) == 1 or VERDICTS.index(NOT_RUN) not in places, f"{claim.id}: another study has rows for it"
+        own = [row for row in rows if row[0].startswith(f"| **{claim.id}**")]
+        places = [(row[4] != "paper", VERDICTS.index(row[1])) for row in own]
+        assert places == sorted(places), f"{claim.id}: the paper's own size comes first, then what is decided"
+        assert len(own) == 1 or NOT_RUN not in {row[1] for row in own}, f"{claim.id}: another study has rows for it"
     prose = [line for line in page.split("\n") if not line.startswith(("|", "#"))]
     assert max(map(len, prose)) <= 110
     for family in FAMILIES:
@@ -64,5 +65,23 @@ def test_the_tally_counts_each_claim_once():
     ],
 )
 def test_the_outcome_of_several_studies(verdicts, outcome):
-    claim = next(iter(REGISTRY.values()))
-    assert claim_outcome([Verdict(claim, Terms(1.0), Finding(verdict, "", "")) for verdict in verdicts]) == outcome
+    assert claim_outcome([_verdict(verdict) for verdict in verdicts]) == outcome
+
+
+@pytest.mark.parametrize(
+    ("whole", "small", "counted"),
+    [
+        ([NOT_REPRODUCED], [SCALED], [NOT_REPRODUCED]),
+        ([TOO_FEW], [NOT_REPRODUCED_SCALED], [TOO_FEW]),  # what the paper's own size leaves open is open
+        ([NOT_RUN], [SCALED, TOO_FEW], [NOT_RUN, SCALED, TOO_FEW]),
+        ([], [SCALED], [SCALED]),
+    ],
+)
+def test_a_study_at_the_papers_own_size_counts_alone(whole, small, counted):
+    rows = [(_verdict(verdict), scale) for scale, verdicts in (("laptop", small), ("paper", whole)) for verdict in verdicts]
+    told = weighed([("folder", verdict, {"scale": scale, "reductions": [], "overrides": []}) for verdict, scale in rows])
+    assert sorted(verdict.verdict for verdict in told) == sorted(counted)
+
+
+def _verdict(verdict):
+    return Verdict(next(iter(REGISTRY.values())), Terms(1.0), Finding(verdict, "", ""))

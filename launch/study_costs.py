@@ -189,12 +189,14 @@ def _parameters(condition: "Condition") -> int:
 
 
 def committed_times(root: Path = _COMMITTED) -> dict[str, list[Taken]]:
-    """What the replicates of docs/studies took, by the canonical JSON of their configuration, one entry per choice of evaluation sets."""
+    """What the replicates of docs/studies took on a CPU, by the canonical JSON of their configuration; an entry per choice of sets."""
     import pyarrow.parquet as parquet
 
     rows: dict[str, dict[frozenset[str], list[tuple[float, float]]]] = {}
     for path in sorted(root.glob("**/replicates/*.parquet")):
-        for row in parquet.read_table(path, columns=["config", "sets", "train_s", "evaluate_s"]).to_pylist():
+        for row in parquet.read_table(path, columns=["config", "sets", "train_s", "evaluate_s", "device"]).to_pylist():
+            if not row["device"].startswith("cpu"):
+                continue
             by_sets = rows.setdefault(row["config"], {})
             by_sets.setdefault(frozenset(row["sets"] or ()), []).append((row["train_s"] or 0.0, row["evaluate_s"] or 0.0))
     return {

@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from launch.families import named_studies
-from launch.study_costs import entries, price, table
+from launch.study_costs import Taken, committed_times, entries, price, table
 from tests.page_code import ROOT
 
 STUDIES = named_studies()
@@ -31,6 +33,16 @@ def test_larger_sets_of_a_condition_that_was_run_cost_more():
     """The LSTMs of docs/studies were scored on tens of times fewer strings than the paper's."""
     paper, laptop = (entries(STUDIES)["flipflop/lstm"]["scales"][scale]["seconds"] for scale in ("paper", "laptop"))
     assert paper > 5 * laptop
+
+
+def test_the_time_of_a_gpu_says_nothing_of_a_core(tmp_path):
+    (tmp_path / "replicates").mkdir()
+    rows = [
+        {"config": "lstm", "sets": ["dense"], "train_s": 130.0, "evaluate_s": 450.0, "device": "cpu: some processor"},
+        *[{"config": "lstm", "sets": ["dense"], "train_s": 2.0, "evaluate_s": 0.2, "device": "NVIDIA H200"}] * 3,
+    ]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "replicates" / "some.parquet")
+    assert committed_times(tmp_path) == {"lstm": [Taken(130.0, 450.0, frozenset({"dense"}))]}
 
 
 def test_the_table_says_what_a_study_asks_and_takes(tmp_path, monkeypatch):

@@ -10,9 +10,9 @@ from tests.results.claims.planned_rows import planned
 
 @pytest.fixture(scope="module")
 def plans():
+    ten = {"lego_c6": "replicates=10", "lego_s5": "replicates=10", "lego_groups": "conditions.C6.replicates=10"}
     return {
-        name: planned("length_generalization", name, overrides=["replicates=10"]) | {"overrides": []}
-        for name in ("lego_c6", "lego_s5", "lego_groups")
+        name: planned("length_generalization", name, overrides=[override]) | {"overrides": []} for name, override in ten.items()
     }
 
 
@@ -69,7 +69,7 @@ def test_numbers_that_are_missing_are_waited_for(plans):
 
 def groups(symmetry, cyclic=None):
     """Shares of wrong sentences of both groups, by length."""
-    own = {"task.group=S5": shares(symmetry, "task.group=S5"), "task.group=C6": shares(cyclic or {5: 0.0}, "task.group=C6")}
+    own = {"S5": shares(symmetry, "S5"), "C6": shares(cyclic or {5: 0.0}, "C6")}
     return lambda name, length: own[name](name, length)
 
 
@@ -123,7 +123,7 @@ def test_the_groups_are_compared_after_equal_trainings(plans):
 def test_symmetry_says_how_far_it_goes(plans):
     """The length at which 0.9 is crossed, in training lengths, on a line over the log of the length."""
     found = judged(plans["lego_groups"], "L2", groups({5: 0.0, 40: [0.05] * 5 + [0.3] * 5, 80: 0.6}))
-    assert "task.group=S5 keeps 0.9 up to 6.78 times the training length (5.04 to 8.52)" in found.finding.measured
+    assert "S5 keeps 0.9 up to 6.78 times the training length (5.04 to 8.52)" in found.finding.measured
     assert judged(plans["lego_groups"], "L2", groups(STOPS), drop=["times_2"]).verdict == NOT_RUN
     assert judged(plans["lego_s5"] | {"claims": {"L2": {"value": 0.9}}}, "L2", shares(STOPS)).verdict == NOT_RUN
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
-from results.claims.requirements import by_place, in_distribution_set, require
+from results.claims.requirements import by_place, gate, in_distribution_set, require
 from results.plain_values import Options
 from results.statistics.intervals import clopper_pearson
 
@@ -90,6 +90,8 @@ def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             f"no depth that was run is shown to solve length {' or '.join(map(str, unknown))}, and one up to 1 + ⌈log2 η⌉ was not run",
             measured,
         )
+    if not refuted:
+        _require_two_bounds(asked, measured)
     return decide(
         all(smallest.shown is not None for smallest in depths.values()),
         refuted,
@@ -100,16 +102,24 @@ def enough_layers(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def fewer_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether no depth below ⌈log2 η⌉ is enough, for every length that was run with such a depth."""
+    """Judge whether no depth below ⌈log2 η⌉ is enough, for every length that was run with such a depth.
+
+    A length that no deeper model solves either says nothing of depth, unless a depth below the bound solves it.
+    """
     cells, name = by_length(evidence), in_distribution_set(evidence)
     asked = {length: _upto(row, layers_needed(length) - 1) for length, row in cells.items()}
     asked = {length: row for length, row in asked.items() if row}
     if not asked:
         settle(NOT_RUN, "no length was run with fewer than ⌈log2 η⌉ layers")
     depths, measured = _judged(cells, asked, name, terms.value, needs)
+    refuted = any(smallest.shown is not None for smallest in depths.values())
+    if not refuted:
+        for length in asked:
+            _gate_deeper(length, cells[length], name, terms)
+        _require_two_bounds(asked, measured)
     return decide(
         all(smallest.possible is None for smallest in depths.values()),
-        any(smallest.shown is not None for smallest in depths.values()),
+        refuted,
         measured,
         f"at each depth below ⌈log2 η⌉ at most half of the replicates may solve it ({terms.value:g} of the answers right, over all "
         "positions), shown by intervals at 5 % together",
@@ -122,6 +132,19 @@ def _judged(cells: Cells, asked: Cells, name: str, value: float, needs: int) -> 
     confidence = 1 - 0.05 / max(1, sum(map(len, asked.values())))
     depths = {length: smallest(row, name, value, confidence) for length, row in asked.items()}
     return depths, "; ".join(_told(length, row, name, value) for length, row in cells.items() if length in asked)
+
+
+def _gate_deeper(length: int, row: dict[int, Condition], name: str, terms: Terms) -> None:
+    """Settle a claim unless a length is solved at some depth from ⌈log2 η⌉ on: else its training fails, and not its depth."""
+    counts = [solved(condition, name, terms.value) for depth, condition in row.items() if depth >= layers_needed(length)]
+    best, total = max(counts, key=lambda count: count[0] / max(count[1], 1), default=(0, 0))
+    gate(best, total, terms.gate, f"replicates solve length {length} at the best depth from ⌈log2 η⌉ on")
+
+
+def _require_two_bounds(asked: Cells, measured: str) -> None:
+    """Settle a claim whose lengths all have one bound: any law of the length would give it."""
+    if len({layers_needed(length) for length in asked}) < 2:
+        settle(NOT_RUN, "the lengths that were run have one ⌈log2 η⌉, and the claim is of how it grows", measured)
 
 
 def _told(length: int, row: dict[int, Condition], name: str, value: float) -> str:

@@ -7,7 +7,7 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import verdicts
-from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
+from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.depth import layers_needed, length_of
 from tests.results.claims.planned_rows import replicates
 
@@ -87,7 +87,9 @@ def test_lengths_are_read_from_the_tables_and_nothing_else_is_a_piece():
         ("S1", NOT_REPRODUCED, solves_from(lambda length: LOG[length] + 1 + (length == 8))),  # one length is enough
         ("S1", NOT_REPRODUCED, with_shares(lambda length, layers: 3)),
         ("S1-below", REPRODUCED, solves_from(lambda length: LOG[length])),
-        ("S1-below", REPRODUCED, solves_from(lambda length: 6)),
+        ("S1-below", PRECONDITION, solves_from(lambda length: 6)),  # no depth at all solves anything
+        ("S1-below", PRECONDITION, solves_from(lambda length: 6 if length == 16 else LOG[length])),  # nor the longest
+        ("S1-below", REPRODUCED, solves_from(lambda length: LOG[length] + 1)),
         ("S1-below", TOO_FEW, with_shares(lambda length, layers: 10)),
         ("S1-below", NOT_REPRODUCED, solves_from(lambda length: LOG[length] - (length == 16))),
     ],
@@ -115,6 +117,18 @@ def test_depths_that_were_not_run_refute_nothing(whole):
     assert (
         judged(whole, "S1-below", lambda length, layers: 0.1, lambda length, layers: layers >= LOG[length]).verdict == NOT_RUN
     )
+
+
+@pytest.mark.parametrize("claim", ["S1", "S1-below"])
+def test_lengths_of_one_bound_are_no_law(whole, claim):
+    """One length, and two of one ⌈log2 η⌉, hold and show no growth; they can refute."""
+    for lengths in ((4,), (3, 4)):
+        alone = lambda length, layers: length in lengths  # noqa: B023, E731
+        found = judged(whole, claim, solves_from(lambda length: LOG[length]), alone)
+        assert found.verdict == NOT_RUN
+        assert "how it grows" in found.reason
+        refuting = solves_from(lambda length: 5 if claim == "S1" else 1)
+        assert judged(whole, claim, refuting, alone).verdict == NOT_REPRODUCED
 
 
 def test_ten_replicates_are_waited_for_and_the_laptop_has_them():

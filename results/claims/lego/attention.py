@@ -68,6 +68,7 @@ def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Fin
     kept, beside = _arms(evidence, [PRACTICAL, NO_RESIDUAL], terms, needs)
     parts, excluded = [], 0
     for condition in kept:
+        _require_growth(evidence, condition, terms)
         growth = quantile_interval(_of(evidence, condition, _growth), 0.5)
         excluded += not growth.low <= 1 <= growth.high
         inside = growth.low >= 1 / terms.value and growth.high <= terms.value
@@ -81,6 +82,18 @@ def dilutes_as_clauses_grow(evidence: Evidence, terms: Terms, needs: int) -> Fin
         "is 1, and the tolerance is ours",
         beside,
     )
+
+
+def _require_growth(evidence: Evidence, condition: Condition, terms: Terms) -> None:
+    """Settle the claim where odds that do not grow at all would lie within its tolerance, as they do at a single length."""
+    for _, values in evidence.probed(condition, "concentration"):
+        tested = sorted(items_by_length(values, "odds"))
+        if not tested or others(tested[-1]) <= terms.value * others(tested[0]):
+            settle(
+                NOT_RUN,
+                f"the probe of {condition.name} is of sentences of {' and '.join(map(str, tested)) or 'no length'}, too much alike to "
+                f"tell growth from none within a factor of {terms.value:g}",
+            )
 
 
 def _growth(values: Values) -> float:

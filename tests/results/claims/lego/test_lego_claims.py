@@ -149,6 +149,9 @@ CASES = [
     ("L4", NOT_REPRODUCED, every(growth=1.6)),
     ("L4", NOT_REPRODUCED, every(growth=0.5)),
     ("L4", NOT_REPRODUCED, every(epsilon=0.0)),  # no factor leads from 0
+    ("L4", NOT_RUN, every(lengths=(5,))),  # one length grows by a factor of 1
+    ("L4", NOT_RUN, every(lengths=(5, 6), growth=0.8)),  # odds that stay, within the tolerance of 1.5
+    ("L4", NOT_REPRODUCED, every(lengths=(5, 10), growth=4 / 9)),  # odds that stay
     ("L4", TOO_FEW, seeds(5, growth=2.0)),
     ("L4", TOO_FEW, seeds(5, growth=0.6)),
     ("L5", REPRODUCED, every()),

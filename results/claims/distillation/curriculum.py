@@ -48,8 +48,8 @@ def peaks(steps: Mapping[int, float], when: Transition) -> tuple[float, float, f
 
 
 def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int]) -> Finding:
-    """Judge whether in most replicates, at one of these degrees, the contrast is `value` or more during the transition, and more than
-    at any step before and after it."""
+    """Judge whether in most replicates, at one of these degrees, the contrast is `value` or more during the transition, and at no step
+    before or after it."""
     teacher = _probed(evidence, degrees[0])
     require([teacher], [first_set(evidence)], needs)
     seen = looks_of(evidence)
@@ -62,7 +62,7 @@ def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int])
         largest = [peak for key, rise in whole.items() if (peak := peaks(steps.get(key, {}), rise)) is not None]
         probed = f"replicates of {teacher.name} were probed before, during and after their transition at degree {degree}"
         require_all(len(largest), len(whole), needs, probed)
-        good = sum(during >= terms.value and during > max(before, after) for before, during, after in largest)
+        good = sum(during >= terms.value > max(before, after) for before, during, after in largest)
         share = clopper_pearson(good, len(largest), 1 - 0.05 / len(degrees))
         holds.append(share.low > 0.5)
         fails.append(share.high < 0.5)
@@ -77,7 +77,8 @@ def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int])
         all(fails),
         f"largest ratio of |correlation| with sets inside the support to outside it, before, during and after the transition (medians "
         f"of {teacher.name}): {'; '.join(texts)}",
-        f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less before and after",
+        f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less than that at every "
+        "step before and after",
     )
 
 

@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above
-from results.claims.evidence import Condition, Evidence, Seeds
+from results.claims.evidence import Condition, Evidence, Seeds, differing
 from results.claims.lego.lengths import FAR, FARTHEST, PRACTICAL, by_seeds, falls_below, gated, learned, of_family
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY
-from results.claims.requirements import common_seeds, only, require
+from results.claims.requirements import common_seeds, gate, only, require
 from results.statistics.intervals import Floats, clopper_pearson, quantile, quantile_interval
 from results.store.schema import LABELS_RIGHT
 
@@ -53,8 +53,9 @@ def by_stage(evidence: Evidence, rounds: Chain, name: str) -> Floats:
     return np.array([[row[seeds] for seeds in common] for row in rows], dtype=np.float64)
 
 
-def control(evidence: Evidence, rounds: Chain, needs: int) -> Condition:
-    """The last stage that trained the same weights for as many steps on true chains of the first length; settles a claim without it."""
+def control(evidence: Evidence, rounds: Chain, terms: Terms, needs: int) -> Condition:
+    """The last stage that trained the same weights alike on true chains of the first length; settles a claim without it, and one whose
+    control lost those chains: anything reaches beyond that."""
     members = [
         condition
         for condition in of_family(evidence, SYMMETRY, PRACTICAL | CONTROL, later=True)
@@ -67,7 +68,13 @@ def control(evidence: Evidence, rounds: Chain, needs: int) -> Condition:
             NOT_RUN,
             f"no condition goes on with true chains of {rounds.trained[0]} for as many steps, so the effect of steps alone is not known",
         )
+    for member, stage in zip(members, rounds.stages[1:], strict=True):
+        if more := sorted(differing(member, stage) - {"task.length", "stage.labels"}):
+            settle(NOT_RUN, f"{member.name} and {stage.name} differ in {more[0]} too, and the control is of steps alone")
     require(members, rounds.along.values(), needs)
+    missed = learned(evidence, members[-1], rounds.along[rounds.trained[0]], terms.gate)
+    if missed is not None:
+        settle(PRECONDITION, missed)
     return members[-1]
 
 
@@ -75,7 +82,7 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
     """In more than half of the replicates each stage reaches farther than the one before, and twice its own training length; the last
     one also farther than steps alone bring."""
     rounds = chain(evidence, terms, needs)
-    beside = control(evidence, rounds, needs)
+    beside = control(evidence, rounds, terms, needs)
     lengths = list(rounds.along)
     arms = [*rounds.stages, beside]
     rows = [[by_seeds(evidence, arm, name) for name in rounds.along.values()] for arm in arms]
@@ -84,10 +91,12 @@ def every_stage_goes_farther(evidence: Evidence, terms: Terms, needs: int) -> Fi
         [[falls_below(lengths, [one[seeds] for one in row], terms.value) for seeds in common] for row in rows], dtype=np.float64
     )
     stages, steps_alone = reached[:-1], reached[-1]
+    room = int((stages[0] < lengths[-1]).sum())
+    gate(room, len(common), terms.gate, f"replicates leave longer chains to be learned after the chains of {rounds.trained[0]}")
     farther = (np.diff(stages, axis=0) > 0) | (stages[1:] == lengths[-1])
     twice = stages >= np.minimum(2 * np.array(rounds.trained), lengths[-1])[:, None]
     beyond = stages[-1] > steps_alone
-    good = farther.all(0) & twice[1:].all(0) & beyond
+    good = farther.all(0) & twice[1:].all(0) & beyond & (stages[0] < lengths[-1])
     share = clopper_pearson(int(good.sum()), good.size)
     shown = "; ".join(
         f"{title}: {quantile(row, 0.5):.3g} ({row.min():.3g} to {row.max():.3g})"

@@ -140,7 +140,9 @@ def spike(degrees: Sequence[int], high: float = 5.0, before: float = 1.0, after:
         (spike([1], high=1.9), NOT_REPRODUCED, NOT_REPRODUCED),
         (spike([1, 2, 3], before=6.0), NOT_REPRODUCED, NOT_REPRODUCED),
         (spike([1, 2, 3], after=6.0), NOT_REPRODUCED, NOT_REPRODUCED),
-        (spike([1, 2, 3], before=3.0, after=3.0), REPRODUCED, REPRODUCED),  # less than at the transition
+        (spike([1, 2, 3], before=1.9, after=1.9), REPRODUCED, REPRODUCED),
+        (spike([1, 2, 3], before=3.0), NOT_REPRODUCED, NOT_REPRODUCED),  # more at the transition, and it stood out before
+        (spike([1, 2, 3], after=3.0), NOT_REPRODUCED, NOT_REPRODUCED),
         (lambda degree, seed, place: spike([1])(degree, seed, place) if seed < 6 else 1.0, TOO_FEW, TOO_FEW),
         (lambda degree, seed, place: spike([1])(degree, seed, place) if seed < 1 else 1.0, NOT_REPRODUCED, TOO_FEW),
     ],

@@ -62,6 +62,8 @@ def test_the_study_trains_four_stages_of_three_arms_and_one_of_the_cyclic_group(
         ((10, 20, 40, [160] * 6 + [40] * 4), TOO_FEW),
         (([10] * 5 + [0] * 5, 20, 40, 160), REPRODUCED),  # half learned the first chains, which is asked
         ((0, 20, 40, 160), PRECONDITION),
+        ((160, 160, 160, 160), PRECONDITION),  # there is nothing left to be learned
+        (([160] * 4 + [10] * 6, 160, 160, 160), TOO_FEW),  # nor in four of ten, which do not count as farther
     ],
 )
 def test_every_stage_goes_farther(plan, reached, verdict):
@@ -75,7 +77,13 @@ def test_more_steps_on_short_chains_must_not_do_it(plan, longer, verdict):
     assert judged(plan, "L6", reaching(10, 20, 40, 160, longer=longer)).verdict == verdict
 
 
-@pytest.mark.parametrize("change", ["missing", "steps", "length"])
+def test_a_control_that_lost_its_chains_is_no_measure(plan):
+    """Whatever the last stage reaches is beyond it."""
+    assert judged(plan, "L6", reaching(10, 20, 40, 160, longer=0)).verdict == PRECONDITION
+    assert judged(plan, "L6", reaching(10, 20, 40, 160, longer=[0] * 5 + [5] * 5)).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize("change", ["missing", "steps", "length", "lr"])
 def test_without_an_equal_control_nothing_is_run(plan, change):
     conditions = []
     for each in plan["conditions"]:
@@ -85,6 +93,8 @@ def test_without_an_equal_control_nothing_is_run(plan, change):
                 settings = settings | {"stage": settings["stage"] | {"init": "fresh"}}
             elif change == "steps":
                 settings = settings | {"train": settings["train"] | {"steps": 7}}
+            elif change == "lr":
+                settings = settings | {"train": settings["train"] | {"lr": 1e-9}}
             else:
                 settings = settings | {"task": settings["task"] | {"length": 6}}
         conditions.append(each | {"settings": settings})

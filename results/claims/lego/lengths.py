@@ -138,7 +138,7 @@ def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> 
 def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Judge symmetry actions by the median accuracy at twice the training length, and beside simply transitive ones at the longest.
 
-    At the longest a simply transitive action after as many steps must err less.
+    At the longest a simply transitive action after as many steps must err less, and be right: one that stops as well goes on nowhere.
     """
     base = only(of_family(evidence, SYMMETRY, PRACTICAL), "the practical model on all permutations")
     other = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
@@ -158,12 +158,25 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         kept.append(
             f"{condition.name} keeps {terms.value:g} up to {middle:.3g} times the training length ({low:.3g} to {high:.3g})"
         )
-    return decide(
-        twice.low >= terms.value and last.high < terms.value and interval.low > 0.5,
-        twice.high < terms.value or last.low >= terms.value or interval.high < 0.5,
+    stops = twice.low >= terms.value and last.high < terms.value and interval.low > 0.5
+    goes_on = median_accuracy(wrong(evidence, other, along[max(along)]))
+    measured = (
         f"at {max(along)} {base.name} errs more than {other.name}: P = {chance:.2f} {between(interval)}, {how}; {'; '.join(kept)}; "
-        f"{describe(evidence, base, along)}; {describe(evidence, other, along)}",
-        f"the median on permutations must be {terms.value:g} or more at {2 * trained}, less at {max(along)}, and P there above 1/2",
+        f"{describe(evidence, base, along)}; {describe(evidence, other, along)}"
+    )
+    if stops and goes_on.high < terms.value:
+        settle(
+            PRECONDITION,
+            f"the median accuracy of {other.name} at {max(along)} is below {terms.value:g} too, so it does not go on where {base.name} "
+            "stops",
+            measured,
+        )
+    return decide(
+        stops and goes_on.low >= terms.value,
+        twice.high < terms.value or last.low >= terms.value or interval.high < 0.5,
+        measured,
+        f"the median on permutations must be {terms.value:g} or more at {2 * trained}, less at {max(along)}, and P there above 1/2; "
+        f"that of {other.name} must be {terms.value:g} or more at {max(along)}",
     )
 
 

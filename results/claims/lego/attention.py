@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Terms, decide_all, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, REPRODUCED, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import above, between, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.lego.lengths import MEDIAN, NO_RESIDUAL, PRACTICAL, learned, lengths
@@ -105,12 +105,16 @@ def _growth(values: Values) -> float:
 
 
 def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Slopes over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself."""
+    """Slopes over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself.
+
+    The sentence is of both kinds, so one of them alone can refute it, and not show it.
+    """
     kept, beside = _arms(evidence, [NO_RESIDUAL], terms, needs)
-    parts = []
+    parts, kinds = [], set()
     for condition in kept:
         length = 4 * condition.settings["task.length"]
         symmetry = SYMMETRY.match(str(condition.settings.get("task.group", ""))) is not None
+        kinds.add(symmetry)
         slopes = [_slopes(values, length) for _, values in evidence.probed(condition, "concentration")]
         falling, steady = (
             np.array(column) for column in zip(*(pair if symmetry else pair[::-1] for pair in slopes), strict=True)
@@ -125,7 +129,14 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     reason = (
         f"in more than half of the replicates one slope must be negative and the other's size at most {terms.value:g} of its"
     )
-    return decide_all(parts, "", reason, beside)
+    found = decide_all(parts, "", reason, beside)
+    if found.verdict == REPRODUCED and len(kinds) < 2:
+        settle(
+            NOT_RUN,
+            "the claim is of permutations and of simply transitive actions, and only one kind was tested",
+            found.measured,
+        )
+    return found
 
 
 def _slopes(values: Values, length: int) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """P13 and R7: students of a teacher's checkpoints against students of its end and of labels, on grammars (Panigrahi et al. 2025)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
@@ -14,14 +14,25 @@ from results.claims.requirements import require_each
 from results.statistics.intervals import CONFIDENCE
 from results.statistics.unpaired import superiority
 
+MASKED = {"task.grammar": ("cfg3b", "cfg3b_onerule"), "task.objective": ("masked",)}  # the thesis' cfg3b, read in both ways
+NEXT = {"task.objective": ("next",)}
 
-def better(evidence: Evidence, terms: Terms, needs: int, first: str, second: str, criterion: bool = False) -> Finding:
+
+def better(
+    evidence: Evidence,
+    terms: Terms,
+    needs: int,
+    first: str,
+    second: str,
+    of: Mapping[str, Sequence[str]],
+    criterion: bool = False,
+) -> Finding:
     """Judge whether the first strategy, averaged over tasks, students and horizons, is more accurate than the second in most replicates.
 
-    criterion: whether it must be more accurate by more than `value`. A student of labels shares nothing with the others, so it must be so
-    in most pairs of any two replicates.
+    of: the values of the options that the claim is of. criterion: whether it must be more accurate by more than `value`. A student of
+    labels shares nothing with the others, so it must be so in most pairs of any two replicates.
     """
-    complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
+    complete = _of(cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs), of)
     gate_teacher(complete, terms.gate)
     least = terms.value if criterion else 0.0  # else the paper's number, which is shown beside ours
     one, other = (together([cell.accuracy(kind) for cell in complete]) for kind in (first, second))
@@ -49,6 +60,15 @@ def better(evidence: Evidence, terms: Terms, needs: int, first: str, second: str
     )
 
 
+def _of(complete: Sequence[Cell], wanted: Mapping[str, Sequence[str]]) -> list[Cell]:
+    """The cells whose students have one of these values of each option; settles the claim where there is none."""
+    kept = [cell for cell in complete if all(cell.arms[ONE_SHOT].settings[name] in values for name, values in wanted.items())]
+    if not kept:
+        about = " and ".join(f"{name} {' or '.join(values)}" for name, values in wanted.items())
+        settle(NOT_RUN, f"no student has {about}, of which the claim is")
+    return kept
+
+
 def _gain(cell: Cell, first: str, second: str) -> float:
     """The median gain of pairs, or the difference of medians where nothing is shared."""
     if LABELS in (first, second):
@@ -60,9 +80,7 @@ def _gain(cell: Cell, first: str, second: str) -> float:
 def shrinks(evidence: Evidence, terms: Terms, needs: int, along: str) -> Finding:
     """Judge whether progressive's gain over one-shot is larger at the shortest horizon, or with the fewest tokens, than at the other
     end."""
-    complete = cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs)
-    if complete[0].teacher.settings["task.objective"] != "next":
-        settle(NOT_RUN, "the claim is of the objective next")
+    complete = _of(cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs), NEXT)
     gate_teacher(complete, terms.gate)
     # the fewest tokens are those of the highest level
     place = (lambda cell: cell.horizon) if along == "horizon" else (lambda cell: -cell.level)
@@ -108,7 +126,7 @@ P13 = Claim(
     "accuracy gained on average over the horizons",
     10,
     "10 replicates: that most are, where 92 % of all are; the opposite, where all are, against the best of 16 choices",
-    partial(better, first=PROGRESSIVE, second=ONE_SHOT),
+    partial(better, first=PROGRESSIVE, second=ONE_SHOT, of=MASKED),
     "distillation/p13",
 )
 P13_ONE_SHOT = Claim(
@@ -118,7 +136,7 @@ P13_ONE_SHOT = Claim(
     "accuracy gained on average over the horizons",
     10,
     _UNPAIRED,
-    partial(better, first=ONE_SHOT, second=LABELS),
+    partial(better, first=ONE_SHOT, second=LABELS, of=MASKED),
     "distillation/p13",
 )
 P13_LABELS = Claim(
@@ -128,7 +146,7 @@ P13_LABELS = Claim(
     "accuracy gained on average over the horizons",
     10,
     _UNPAIRED,
-    partial(better, first=PROGRESSIVE, second=LABELS),
+    partial(better, first=PROGRESSIVE, second=LABELS, of=MASKED),
     "distillation/p13",
 )
 R7 = Claim(
@@ -138,7 +156,7 @@ R7 = Claim(
     "gain that must be exceeded, of the average over horizons, levels and students",
     6,
     _MOST,
-    partial(better, first=PROGRESSIVE, second=ONE_SHOT, criterion=True),
+    partial(better, first=PROGRESSIVE, second=ONE_SHOT, of=NEXT, criterion=True),
     "distillation/gpt2",
 )
 R7_HORIZON = Claim(

@@ -192,6 +192,18 @@ def test_a_shrinking_gain_needs_two_ends_and_the_objective_next(plans):
     assert judged(masked, "PD-R7-horizon", paper).verdict == NOT_RUN
 
 
+def test_a_claim_is_of_its_own_objective_and_grammar(plans):
+    """Masked strings say nothing of a GPT-2, nor do next tokens, or another grammar, of masked strings of cfg3b."""
+    masked = plans["p13"] | {"claims": {"PD-R7": {"value": 0}}}
+    assert judged(masked, "PD-R7", paper).verdict == NOT_RUN
+    following, other = planned("gpt2", overrides=["replicates=10"]), planned("p13", overrides=["task.grammar=cfg3i"])
+    for claim in ("PD-P13", "PD-P13-one-shot", "PD-P13-labels"):
+        assert judged(following | {"claims": {claim: {"value": 0}}}, claim, gains(FALLING)).verdict == NOT_RUN
+        found = judged(other, claim, paper)
+        assert found.verdict == NOT_RUN
+        assert "cfg3b" in found.finding.reason
+
+
 def rising(condition, step):
     """A plateau, a rapid rise around step 1000, a slow rest."""
     return 0.5 + 0.4 / (1 + math.exp(-(step - 1000) / 100)) + 0.05 * step / 8000

@@ -74,7 +74,11 @@ def _apart(condition: Condition, hot: bool = False) -> str:
 
 
 def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge by seed whether the checkpoint with the largest L_robust is within `value` of the best one, and better than the last alone."""
+    """Judge by seed whether the checkpoint with the largest L_robust is within `value` of the best one, and by more than that better than
+    the last alone.
+
+    One that is better by less counts neither for the claim nor against it: where all checkpoints are as good, none is the best.
+    """
     checkpoints = sweep(evidence, needs)
     rises = gate_phases(evidence, checkpoints.teacher, terms.gate, needs)
     values = probed(evidence, [checkpoints.teacher], "ngrams", needs)
@@ -89,7 +93,8 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
         chosen, by_checkpoint = max(checkpoints.students, key=lambda step: robust[step]), accuracy[replicate.seeds]
         peaks.append(max(robust, key=lambda step: robust[step]))
         short.append(max(by_checkpoint.values()) - by_checkpoint[chosen])
-        good.append(1.0 if short[-1] <= terms.value and by_checkpoint[chosen] > by_checkpoint[max(by_checkpoint)] else -1.0)
+        gain = by_checkpoint[chosen] - by_checkpoint[max(by_checkpoint)]
+        good.append(-1.0 if short[-1] > terms.value or gain <= 0 else 1.0 if gain > terms.value else 0.0)
     holds, fails = majority(good, needs)
     best = {step: quantile([by_step[step] for by_step in accuracy.values()], 0.5) for step in checkpoints.students}
     shown = ", ".join(f"{step}: {value:.3f}" for step, value in best.items())
@@ -100,7 +105,7 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
         f"checkpoint {shown}; that of the peak is {quantile(short, 0.5):.4f} short of the best, median of seeds; "
         f"{sum(sign > 0 for sign in good)} of {len(good)} replicates hold",
         f"in more than half of all replicates the checkpoint with the largest L_robust must be within {terms.value:g} of the best one "
-        "and better than the last alone",
+        "and by more than that better than the last alone",
     )
 
 

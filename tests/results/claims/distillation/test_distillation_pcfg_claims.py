@@ -259,6 +259,8 @@ def test_the_best_checkpoint_is_where_robust_peaks(plans):
         ({"accuracy": swept(best=1400)}, REPRODUCED),  # 0.002 short of it
         ({"accuracy": swept(best=1400), "value": 0.001}, NOT_REPRODUCED),
         ({"accuracy": swept(last=0.93)}, NOT_REPRODUCED),  # the last alone is better
+        ({"accuracy": swept(last=0.912)}, TOO_FEW),  # all are within the tolerance: none is the best
+        ({"accuracy": swept(last=0.909)}, REPRODUCED),
         ({"accuracy": swept(hot=0.93)}, NOT_REPRODUCED),  # at one of its temperatures, which is enough
         ({"probes": at_peak(8000)}, NOT_REPRODUCED),
         ({"probes": at_peak(3000, spread=800), "accuracy": swept(best=1000)}, NOT_REPRODUCED),

@@ -99,6 +99,21 @@ def test_the_order_of_the_steps_decides(plan, steps, verdict):
     assert judged(plan, steps).verdict == verdict
 
 
+@pytest.mark.parametrize("sweeps", [[0], [1], [0, 1], [1, 2]])
+def test_one_axis_can_refute_and_not_show(sweeps):
+    """The sentence is of the three."""
+    texts = [
+        "{zip: {model.heads: [4, 8, 16, 32], model.width: [32, 64, 128, 256]}}",
+        "{grid: {model.heads: [4, 8, 16, 32]}}",
+        "{grid: {model.heads: [4, 8, 16, 32], model.join: [average], model.head_dim: [256]}}",
+    ]
+    some = manifest("paper", f"sweeps=[{', '.join(texts[each] for each in sweeps)}]")
+    found = judged(some, power(-0.5))
+    assert found.verdict == NOT_RUN
+    assert "held fixed, of which the claim is too" in found.reason
+    assert judged(some, power(0.4, 60_000)).verdict == NOT_REPRODUCED
+
+
 def test_what_was_measured_names_medians_and_the_runs_that_never_did(plan):
     found = judged(plan, lambda model: [NEVER, *[200_000 // model["heads"] * 4] * 4])
     assert "8 dimensions a head: 4 heads 200,000 (1 of 5 never), 8 heads 100,000 (1 of 5 never)" in found.measured

@@ -89,7 +89,10 @@ def _robust(items: Mapping[str, float]) -> float:
 
 def _close(items: Mapping[str, float]) -> float:
     lengths = {item: int(gaps[0]) for item in items if (gaps := parts(item, "close n={n} tv"))}
-    return -fmean(items[item] for item, length in lengths.items() if length >= LONG)
+    long = [items[item] for item, length in lengths.items() if length >= LONG]
+    if not long:
+        settle(NOT_RUN, f"the probe of n-grams has no window of {LONG} tokens or more: use a larger option largest")
+    return -fmean(long)
 
 
 def _symbols(items: Mapping[str, float]) -> float:

@@ -356,3 +356,15 @@ def test_progress_measures_read_their_threshold_and_need_higher_levels(plans):
     found = progress(plans["p13"], paper, two)
     assert found.verdict == NOT_RUN
     assert "2 levels" in found.finding.reason
+
+
+def test_short_windows_alone_say_nothing_of_long_ones(plans):
+    def short(condition, step, seed):
+        rows = measures()(condition, step, seed)
+        return rows | {
+            "ngrams": {item: value for item, value in rows["ngrams"].items() if item[:9] not in ("close n=4", "close n=5")}
+        }
+
+    found = progress(plans["p13"], paper, short)
+    assert found.verdict == NOT_RUN
+    assert "no window of 4 tokens or more" in found.finding.reason

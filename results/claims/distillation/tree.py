@@ -19,7 +19,11 @@ DEGREE = 2  # degree 1 is noisy, as the thesis says
 
 
 def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """In most teachers each node on the way to a class is largest in the output at a step of its own, and `value` times the outside."""
+    """In most teachers each node on the way to a class is largest in the output at a step of its own, and `value` times the outside.
+
+    At the first of these steps the last node must not stand out yet: of nodes that rise together and stay, noise decides which is
+    largest when.
+    """
     rows = {} if evidence.measured is None else by_step(evidence.measured, "monomials")
     probed = (teacher for teacher in _teachers(evidence) if any(replicate.key in rows for replicate in teacher.replicates))
     teacher = next(probed, None)
@@ -30,10 +34,8 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     _gate_learned(teacher, test, terms.gate)
     peaks = [_peaks(steps) for steps in of_replicates(teacher.finished, rows)]
     require_all(len(peaks), len(teacher.finished), needs, "teachers were probed")
-    good = sum(
-        len({step for step, _ in nodes.values()}) == len(nodes) and min(ratio for _, ratio in nodes.values()) >= terms.value
-        for nodes in peaks
-    )
+    found = of_replicates(teacher.finished, rows)
+    good = sum(_one_by_one(nodes, steps, terms.value) for nodes, steps in zip(peaks, found, strict=True))
     share = clopper_pearson(good, len(peaks))
     texts = [
         f"node {node} at step {quantile([nodes[node][0] for nodes in peaks], 0.5):,.0f}, "
@@ -44,7 +46,8 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         *above([share], 0.5),
         f"largest |correlation| of sets of {DEGREE}, medians: {', '.join(texts)}; at different steps in {good} of {len(peaks)} "
         f"{between(share)}",
-        f"in more than half of all teachers every level must be {terms.value:g} times the outside, at a step of its own",
+        f"in more than half of all teachers every level must be {terms.value:g} times the outside, at a step of its own, and the last "
+        "one less than that at the step of the first",
     )
 
 
@@ -61,12 +64,24 @@ def _peaks(steps: Mapping[int, Mapping[str, float]]) -> dict[int, tuple[int, flo
         settle(NOT_RUN, "the monomials rows name no node")
     peaks = {}
     for node in nodes:
-        inside, outside = (f"node={node} degree={DEGREE} {side}" for side in ("inside", "outside"))
+        inside = f"node={node} degree={DEGREE} inside"
         if any(inside not in items for items in steps.values()):
             settle(NOT_RUN, f"the monomials rows have no degree {DEGREE}")
         at = max(sorted(steps), key=lambda step: steps[step][inside])
-        peaks[node] = at, steps[at][inside] / max(steps[at][outside], 1e-12)
+        peaks[node] = at, _ratio(steps[at], node)
     return peaks
+
+
+def _ratio(items: Mapping[str, float], node: int) -> float:
+    return items[f"node={node} degree={DEGREE} inside"] / max(items[f"node={node} degree={DEGREE} outside"], 1e-12)
+
+
+def _one_by_one(nodes: Mapping[int, tuple[int, float]], steps: Mapping[int, Mapping[str, float]], value: float) -> bool:
+    """Whether all nodes stand out at steps of their own, and the last of them not at the step of the first."""
+    if len({step for step, _ in nodes.values()}) < len(nodes) or min(ratio for _, ratio in nodes.values()) < value:
+        return False
+    first, last = (pick(nodes, key=lambda node: nodes[node][0]) for pick in (min, max))
+    return _ratio(steps[nodes[first][0]], last) < value
 
 
 def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -103,14 +118,14 @@ def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def _kind(condition: Condition) -> str | None:
-    """The kind of a student by its checkpoints: inside means the first step with an accuracy, outside some steps later."""
+    """The kind of a student by its checkpoints: inside means the first step with an accuracy, outside some steps before or later."""
     settings = condition.settings
     if settings.get("task.name") != TASK or settings.get("stage.labels") != "teacher":
         return None
     rules = [checkpoint["at"] for checkpoint in settings["stage.teacher.checkpoints"] if checkpoint["at"] != "last"]
     if not rules or not all(isinstance(rule, dict) for rule in rules):
         return None
-    outside = any(rule["plus"] > 0 for rule in rules)
+    outside = any(rule["plus"] != 0 for rule in rules)
     return {(1, False): "single ones inside", (2, False): "pairs inside", (2, True): "pairs with one outside"}.get(
         (len(rules), outside)
     )

@@ -32,11 +32,15 @@ def of_family(
 
 
 def lengths(evidence: Evidence, base: Condition) -> dict[int, str]:
-    """Sets by length, those of the training length and beyond. Settles a claim without one of each."""
-    trained = base.settings["task.length"]
-    along = {length: name for length, name in sets_by_length(evidence.definitions, trained).items() if length >= trained}
+    """Sets of free runs by length, those of the training length and beyond. Settles a claim without one of each.
+
+    The paper's models read their own answers; one that reads the true ones never goes astray.
+    """
+    trained, forced = base.settings["task.length"], base.settings.get("task.decode")
+    free = {name: changed for name, changed in evidence.definitions.items() if changed.get("decode", forced) == "greedy"}
+    along = {length: name for length, name in sets_by_length(free, trained).items() if length >= trained}
     if trained not in along or len(along) < 2:
-        settle(NOT_RUN, f"the claim needs sets of sentences at the training length {trained} and of longer ones")
+        settle(NOT_RUN, f"the claim needs sets of freely run sentences at the training length {trained} and of longer ones")
     return along
 
 

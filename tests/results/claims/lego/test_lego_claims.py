@@ -62,6 +62,17 @@ def test_simply_transitive_is_not_run_without_its_condition_or_sets(plans):
     assert judged(only, "L1", GOOD).verdict == NOT_RUN
 
 
+def test_answers_that_were_forced_are_no_free_runs(plans):
+    """With true answers to read, a model that goes astray by itself is right throughout."""
+    sets = {
+        name: each | {"definition": {key: value for key, value in each["definition"].items() if key != "decode"}}
+        for name, each in plans["lego_c6"]["sets"].items()
+    }
+    found = judged(plans["lego_c6"] | {"sets": sets}, "L1", GOOD)
+    assert found.verdict == NOT_RUN
+    assert "freely run" in found.finding.reason
+
+
 def test_numbers_that_are_missing_are_waited_for(plans):
     few = plans["lego_c6"] | {"replicates": [each for each in plans["lego_c6"]["replicates"] if each[2] < 109]}
     assert judged(few, "L1", GOOD).verdict == TOO_FEW

@@ -394,13 +394,9 @@ def _own_task(path: str, values: Options) -> Task:
     for option in dataclasses.fields(kind):
         if option.default is option.default_factory is dataclasses.MISSING and option.name not in values:
             raise StudyError(f"task.{option.name} is missing: {path} has no default for it")
-    try:
+    with custom_tasks.errors_of_making(path):
         task = _filled("task", kind, path, values)
         hash(task)  # TypeError where a field is a list
-    except ValueError:
-        raise
-    except Exception as error:
-        raise StudyError(custom_tasks.raised(path, "making it", error)) from error
     with settings_errors():
         custom_tasks.check(task)
     return task

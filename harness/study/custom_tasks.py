@@ -177,7 +177,18 @@ def _located_errors(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(raised(path, what, error)) from error
+        raise ValueError(_raised(path, what, error)) from error
+
+
+@contextmanager
+def errors_of_making(path: str) -> Iterator[None]:
+    """Turn what a user's task raises when it is made into a StudyError; a ValueError is a sentence already."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        raise StudyError(_raised(path, "making it", error)) from error
 
 
 @contextmanager
@@ -191,10 +202,10 @@ def own_errors(task: Task) -> Iterator[None]:
     except Exception as error:
         if type(task) in tasks.REGISTRY.values() or with_line(path, error) == str(error):
             raise
-        raise StudyError(raised(path, "it", error)) from error
+        raise StudyError(_raised(path, "it", error)) from error
 
 
-def raised(path: str, what: str, error: Exception) -> str:
+def _raised(path: str, what: str, error: Exception) -> str:
     """The sentence for a user's task of which `what` raises `error`."""
     return f"task.name = {path!r}: {what} raised {type(error).__name__}: {with_line(path, error)}"
 

@@ -91,7 +91,9 @@ def _close(items: Mapping[str, float]) -> float:
     lengths = {item: int(gaps[0]) for item in items if (gaps := parts(item, "close n={n} tv"))}
     long = [items[item] for item, length in lengths.items() if length >= LONG]
     if not long:
-        settle(NOT_RUN, f"the probe of n-grams has no window of {LONG} tokens or more: use a larger option largest")
+        settle(
+            NOT_RUN, f"the probe of n-grams has no window of {LONG} tokens or more: probe with --option largest={LONG} or more"
+        )
     return -fmean(long)
 
 

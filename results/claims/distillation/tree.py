@@ -32,9 +32,9 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     test = in_distribution_set(evidence)
     require([teacher], [test], needs)
     _gate_learned(teacher, test, terms.gate)
-    peaks = [_peaks(steps) for steps in of_replicates(teacher.finished, rows)]
-    require_all(len(peaks), len(teacher.finished), needs, "teachers were probed")
     found = of_replicates(teacher.finished, rows)
+    peaks = [_peaks(steps) for steps in found]
+    require_all(len(peaks), len(teacher.finished), needs, "teachers were probed")
     good = sum(_one_by_one(nodes, steps, terms.value) for nodes, steps in zip(peaks, found, strict=True))
     share = clopper_pearson(good, len(peaks))
     texts = [

@@ -174,7 +174,7 @@ def test_without_the_chain_or_its_sets_nothing_is_run(plan, claim):
 
 
 def test_the_comparison_is_of_the_longest_sentences_that_the_claim_names(plan):
-    assert judged(plan, "L7", GOOD, drop=["length_160"]).verdict == NOT_RUN
+    assert judged(plan, "L7", GOOD, drop=["times_32"]).verdict == NOT_RUN
 
 
 @pytest.mark.parametrize("claim", ["L6", "L7", "L8"])

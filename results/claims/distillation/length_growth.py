@@ -33,7 +33,10 @@ Powers = dict[Seeds, float]
 
 
 def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Compare by seed the power of d by which steps to RIGHT grow: one-shot's less that of one checkpoint inside the transition."""
+    """Compare by seed the power of d by which steps to RIGHT grow: one-shot's less that of one checkpoint inside the transition.
+
+    At every temperature of the one, against every temperature of the other.
+    """
     students = arms(evidence, (LABELS, ONE_SHOT, PROGRESSIVE, MIDDLE), needs)
     seen = looks_of(evidence)
     by_length = {_length(group): group for group in students}
@@ -48,11 +51,11 @@ def grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     _gate_teachers(seen, ladder, terms.gate)
     kinds = {kind: _alike(ladder, kind) for kind in (MIDDLE, ONE_SHOT, PROGRESSIVE, LABELS)}
     powers = {kind: [_powers(seen, members) for members in series] for kind, series in kinds.items()}
-    (middle,), tests = powers[MIDDLE][:1], []
-    for one_shot in powers[ONE_SHOT]:
+    pairs, tests = list(itertools.product(powers[MIDDLE], powers[ONE_SHOT])), []
+    for middle, one_shot in pairs:
         common = common_seeds([middle, one_shot], needs, f"are right at {LENGTHS} lengths")
         gaps = [one_shot[seeds] - middle[seeds] for seeds in common]
-        tests.append(quantile_interval(gaps, 0.5, 1 - 0.05 / len(powers[ONE_SHOT]), least=-np.inf))
+        tests.append(quantile_interval(gaps, 0.5, 1 - 0.05 / len(pairs), least=-np.inf))
     texts = [
         f"{kind}{_at(series)}: {_steps(seen, series)}, power {compare.median(list(own.values()), least=-np.inf):.2f}"
         for kind in kinds

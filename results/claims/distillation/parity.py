@@ -135,6 +135,8 @@ def sooner(
         horizon = first.settings["train.steps"]
         if other.settings["train.steps"] < horizon:
             settle(NOT_RUN, f"{other.name} has fewer steps than the {horizon:,} of {first.name}: it may be right later")
+        if other.settings["train.batch"] != first.settings["train.batch"]:
+            settle(NOT_RUN, f"{other.name} has other batches than {first.name}, and the claim is of equal numbers of strings")
         own, theirs = (reached(seen, condition, terms.value, horizon) for condition in (first, other))
         chance, interval = later(own, theirs, not apart, needs, 1 - 0.05 / len(pairs))
         text = f"{said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} {between(interval)})"

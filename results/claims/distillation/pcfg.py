@@ -79,7 +79,7 @@ def _gain(cell: Cell, first: str, second: str) -> float:
 
 def shrinks(evidence: Evidence, terms: Terms, needs: int, along: str) -> Finding:
     """Judge whether progressive's gain over one-shot is larger at the shortest horizon, or with the fewest tokens, than at the other
-    end."""
+    end, over the students that are at both."""
     complete = _of(cells(evidence, (LABELS, ONE_SHOT, PROGRESSIVE), needs), NEXT)
     gate_teacher(complete, terms.gate)
     # the fewest tokens are those of the highest level
@@ -87,22 +87,31 @@ def shrinks(evidence: Evidence, terms: Terms, needs: int, along: str) -> Finding
     places = sorted({place(cell) for cell in complete})
     if len(places) < 2:
         settle(NOT_RUN, f"there is one {along} alone: nothing to compare")
-    large, small = (
-        together([cell.gain(PROGRESSIVE, ONE_SHOT) for cell in complete if place(cell) == end])
-        for end in (places[0], places[-1])
-    )
+    ends = [{_apart(cell, along): cell for cell in complete if place(cell) == end} for end in (places[0], places[-1])]
+    both = ends[0].keys() & ends[1].keys()
+    if not both:
+        settle(NOT_RUN, f"no student is at both ends of {along}, {abs(places[0])} and {abs(places[-1])}")
+    large, small = (together([end[student].gain(PROGRESSIVE, ONE_SHOT) for student in sorted(both)]) for end in ends)
     if median(large) <= 0:
         settle(PRECONDITION, f"there is no gain to shrink: its median is {median(large):+.4f} where it should be largest")
     falls = [large[seeds] - small[seeds] for seeds in large if seeds in small]
     holds, fails = majority([fall - terms.value for fall in falls], needs)
-    ends = " and ".join(f"{abs(end)}" for end in (places[0], places[-1]))
     return decide(
         holds,
         fails,
-        f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {ends}, median of seeds: {median(large):+.4f} and {median(small):+.4f}; it "
-        f"falls in {sum(fall > terms.value for fall in falls)} of {len(falls)} replicates",
+        f"gain of {PROGRESSIVE} over {ONE_SHOT} at {along} {abs(places[0])} and {abs(places[-1])}, median of seeds: "
+        f"{median(large):+.4f} and {median(small):+.4f}; it falls in {sum(fall > terms.value for fall in falls)} of {len(falls)} "
+        "replicates",
         "the gain must fall in more than half of all replicates",
     )
+
+
+def _apart(cell: Cell, along: str) -> str:
+    """What tells a student from others at one horizon, or at one level."""
+    options = cell.arms[ONE_SHOT].settings
+    left_out = {"horizon": (), "level": ("task.level",)}[along]
+    kept = {name: value for name, value in options.items() if name.startswith(("task.", "model.")) and name not in left_out}
+    return f"{sorted(kept.items())} {'' if along == 'horizon' else cell.horizon}"
 
 
 def _named(shown: Sequence[Cell], cell: Cell) -> str:

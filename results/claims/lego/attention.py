@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, REPRODUCED, Claim, Finding, Part, Terms, decide_all, settle
-from results.claims.compare import above, between, percent
+from results.claims.compare import between, percent
 from results.claims.evidence import Condition, Evidence
 from results.claims.lego.lengths import MEDIAN, NO_RESIDUAL, PRACTICAL, learned, lengths
 from results.claims.lego.sentences import SYMMETRY, items_by_length, others
@@ -14,6 +14,7 @@ from results.rows.probe_values import Name
 from results.statistics.intervals import Floats, clopper_pearson, quantile_interval
 
 BAND = 0.1  # mean attention that counts as one of the two bands of figure 2
+FALL = 0.1  # part of its mean by which attention must fall from the first answer to the last to count as falling; ours
 MAJORITY = 0.5
 
 Values = dict[Name, float]
@@ -105,7 +106,7 @@ def _growth(values: Values) -> float:
 
 
 def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Slopes over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself.
+    """Falls over the answers at four times the training length: symmetry on the predicate, simply transitive on the answer itself.
 
     The sentence is of both kinds, so one of them alone can refute it, and not show it.
     """
@@ -115,19 +116,23 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         length = 4 * condition.settings["task.length"]
         symmetry = SYMMETRY.match(str(condition.settings.get("task.group", ""))) is not None
         kinds.add(symmetry)
-        slopes = [_slopes(values, length) for _, values in evidence.probed(condition, "concentration")]
+        rises = [_rises(values, length) for _, values in evidence.probed(condition, "concentration")]
         falling, steady = (
-            np.array(column) for column in zip(*(pair if symmetry else pair[::-1] for pair in slopes), strict=True)
-        )
-        as_drawn = int(((falling < 0) & (np.abs(steady) <= terms.value * np.abs(falling))).sum())
+            np.array(column) for column in zip(*(pair if symmetry else pair[::-1] for pair in rises), strict=True)
+        )  # [replicates, 2]: rise, mean
+        alone = (falling[:, 0] < 0) & (np.abs(steady[:, 0]) <= terms.value * np.abs(falling[:, 0]))
+        as_drawn = alone & (falling[:, 0] <= -FALL * falling[:, 1])
+        shown, barely = (clopper_pearson(int(count.sum()), len(rises)) for count in (as_drawn, alone))
         what, other = ("the predicate", "the answer itself") if symmetry else ("the answer itself", "the predicate")
-        often = percent(as_drawn, len(slopes))
+        often = [percent(int(count.sum()), len(rises)) for count in (alone, as_drawn)]
         text = (
-            f"{condition.name}: attention to {what} falls from the first answer to the last, and to {other} hardly, in {often}"
+            f"{condition.name}: attention to {what} falls from the first answer to the last, and to {other} hardly, in {often[0]}, by "
+            f"{FALL:.0%} or more in {often[1]}"
         )
-        parts.append(Part(*above([clopper_pearson(as_drawn, len(slopes))], MAJORITY), text))
+        parts.append(Part(shown.low > MAJORITY, barely.high < MAJORITY, text))
     reason = (
-        f"in more than half of the replicates one slope must be negative and the other's size at most {terms.value:g} of its"
+        f"in more than half of the replicates the one must fall by {FALL:.0%} of its mean or more, along the line that fits best, and the "
+        f"other change by {terms.value:g} of that at most; refuted where the one falls at all, so, in fewer than half"
     )
     found = decide_all(parts, "", reason, beside)
     if found.verdict == REPRODUCED and len(kinds) < 2:
@@ -139,16 +144,18 @@ def one_band_falls(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     return found
 
 
-def _slopes(values: Values, length: int) -> tuple[float, float]:
-    """Slopes of a_pred and a_ans over the answers 2 … L."""
+def _rises(values: Values, length: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """How much a_pred and a_ans rise over the answers 2 … L, along the line that fits best, and the mean of each."""
     answers = np.arange(2, length + 1)
-    slopes = []
+    found = []
     for name in ("predicate", "itself"):
         rows = [values.get(("concentration", 0, None, f"L={length} l={answer} {name}")) for answer in answers]
         if None in rows:
             settle(NOT_RUN, f"the rows of the probe concentration have no answers of sentences of {length}")
-        slopes.append(float(np.polyfit(answers, np.array(rows, dtype=np.float64), 1)[0]))
-    return slopes[0], slopes[1]
+        attention = np.array(rows, dtype=np.float64)
+        slope = float(np.polyfit(answers, attention, 1)[0])
+        found.append((slope * (length - 2), float(attention.mean())))
+    return found[0], found[1]
 
 
 L3 = Claim(

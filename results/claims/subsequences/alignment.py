@@ -11,6 +11,7 @@ from results.rows.probe_values import Name, by_item, parts
 from results.statistics.intervals import quantile, quantile_interval
 
 PROBE = "alignment"
+PAIRS = 10  # of a replicate; of 7 pairs one in twenty has a correlation above the paper's although nothing ties them
 LEARNED = 0.05  # largest error above that of the best answers at which pairs count as learned
 
 
@@ -29,6 +30,8 @@ def aligned(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     for condition in compared:
         rows = [values for _, values in evidence.probed(condition, PROBE)]
         _learned(condition, name, rows[0])
+        if (fewest := min(len(column(values, "exact")) for values in rows)) < PAIRS:
+            settle(NOT_RUN, f"{condition.name} has {fewest} pairs, and a correlation over them needs {PAIRS}: set task.pairs")
         r = np.array([pearson(values) for values in rows])
         interval = quantile_interval(r, 0.5, 1 - 0.05 / len(compared), least=-1.0)
         low, high = interval.low, min(interval.high, 1.0)

@@ -218,6 +218,16 @@ def test_next_tokens_at_the_ends_of_spans(level):
     assert torch.equal(batch.about["level"][..., :-1], trees.ends.long())
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_one_token_throughout_is_right_on_at_most_55_5_percent(name):
+    """The claims take a teacher that is right on more than 60 % for one that has learned (results/claims/distillation/students.py)."""
+    tasks_of = [PCFG(name), *(PCFG(name, objective="next", level=level) for level in (1, 2, 3, 4))]
+    for task in tasks_of:
+        batch = task.sample(_draw(9), 2000)
+        frequent = torch.bincount(batch.targets[0].flatten(), weights=batch.weights[0].flatten().double())
+        assert float(frequent.max() / frequent.sum()) < 0.57  # 0.555 at most, give and take a sample of 2,000 strings
+
+
 def test_boundaries_of_a_higher_level_are_boundaries_of_a_lower_one():
     sizes = [
         int((PCFG("cfg3f", objective="next", level=level).sample(_draw(5), 30).weights > 0).sum()) for level in range(1, 8)

@@ -98,6 +98,18 @@ def test_only_the_checkpoint_within_the_transition_helps(plans, changes, verdict
     assert judged(plans["p2"], "PD-R2", like(**{"labels": 20 * M} | changes)).verdict == verdict
 
 
+@pytest.mark.parametrize(("study", "claim", "other"), [("p1", "PD-R3", "one_shot"), ("p2", "PD-R2", "end")])
+def test_steps_of_larger_batches_are_not_compared(plans, study, claim, other):
+    """With batches of twice the strings, a student that is later in strings would be sooner in steps."""
+    conditions = [dict(each) for each in plans[study]["conditions"]]
+    (changed,) = (each for each in conditions if each["name"] == other)
+    train = changed["settings"]["train"]
+    changed["settings"] = changed["settings"] | {"train": train | {"batch": 2 * train["batch"]}}
+    found = judged(plans[study] | {"conditions": conditions}, claim, like(labels=NEVER))
+    assert found.verdict == NOT_RUN
+    assert "has other batches than" in found.finding.reason
+
+
 def test_seeds_are_paired(plans):
     """Every student of a middle checkpoint is sooner than its own of the end; of other seeds half would be."""
     middle, end = [k * 100_000 + 250_000 for k in range(10)], [k * 100_000 + 300_000 for k in range(10)]

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from results.rows.options import flatten
 from tests.results.claims.distillation.pcfg_rows import judged, planned
 
 # figure 4.4 right: labels, one-shot at the better temperature, progressive, teacher, at 2000, 4000, 8000 and 16000 steps
@@ -125,10 +126,29 @@ def test_an_ideal_observer_stands_beside_accuracies():
 
 def test_seeds_are_paired(plans):
     """Seeds differ by more than strategies do, and each of them gains."""
-    spread = lambda arm, place, seed: -0.1 * seed  # noqa: E731
+    spread = lambda arm, place, seed: -0.02 * seed  # noqa: E731
     assert judged(plans["p13"], "PD-P13", changed(paper, spread)).verdict == REPRODUCED
-    against = lambda arm, place, seed: -0.1 * (SEEDS - 1 - seed if arm == "progressive" else seed)  # noqa: E731
+    against = lambda arm, place, seed: -0.02 * (SEEDS - 1 - seed if arm == "progressive" else seed)  # noqa: E731
     assert judged(plans["p13"], "PD-P13", changed(paper, against)).verdict == TOO_FEW
+
+
+@pytest.mark.parametrize(
+    ("study", "claim"), [("p13", "PD-P13"), ("p13", "PD-P13-one-shot"), ("p13", "PD-P13-labels"), ("gpt2", "PD-R7")]
+)
+def test_a_teacher_that_answers_one_token_taught_nothing(plans, study, claim):
+    """0.555, as with one token throughout, and students below it that gain as the paper's do."""
+
+    def accuracy(name, settings):
+        arm = name.partition(",")[0].rpartition("_")[0]
+        return (
+            0.555
+            if name.startswith("teacher")
+            else 0.4 + 0.02 * arm.startswith("one_shot") + 0.04 * arm.startswith("progressive")
+        )
+
+    found = judged(plans[study], claim, accuracy)
+    assert found.verdict == PRECONDITION
+    assert "right on more than 60%" in found.finding.reason
 
 
 def test_a_diverged_student_has_nothing_right(plans):
@@ -190,6 +210,27 @@ def test_a_shrinking_gain_needs_two_ends_and_the_objective_next(plans):
     assert judged(one, "PD-R7-tokens", gains(FALLING)).verdict == NOT_RUN
     masked = plans["p13"] | {"claims": {"PD-R7-horizon": {"value": 0}}}
     assert judged(masked, "PD-R7-horizon", paper).verdict == NOT_RUN
+
+
+def test_a_gain_shrinks_where_the_same_students_are_at_both_ends(plans):
+    """Of one student at the first horizon and another at the last, the difference may be theirs."""
+    gpt2 = plans["gpt2"]
+
+    def left(keep):
+        kept = [i for i, each in enumerate(gpt2["conditions"]) if keep(each["name"], flatten(each["settings"])["task.level"])]
+        return gpt2 | {
+            "conditions": [gpt2["conditions"][i] for i in kept],
+            "replicates": [[key, kept.index(at), *seeds] for key, at, *seeds in gpt2["replicates"] if at in kept],
+        }
+
+    early, late = ("quarter", "half"), ("whole", "double")
+    apart = left(lambda name, level: not name.partition(",")[0].endswith(early if level == 4 else late))
+    found = judged(apart, "PD-R7-horizon", gains(FALLING))
+    assert found.verdict == NOT_RUN
+    assert "no student is at both ends of horizon, 2000 and 16000" in found.finding.reason
+    # level 2, of which the last horizon is missing and which gains nothing at the first, says neither
+    part = left(lambda name, level: level != 2 or not name.partition(",")[0].endswith("double"))
+    assert judged(part, "PD-R7-horizon", gains(FALLING, (1.0, 0.6, -9.0))).verdict == REPRODUCED
 
 
 def test_a_claim_is_of_its_own_objective_and_grammar(plans):

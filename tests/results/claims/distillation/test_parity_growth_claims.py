@@ -48,6 +48,29 @@ def test_one_shot_grows_by_a_higher_power_of_the_length(growth):
     assert "the theorem's by 1 or more" in found.finding.measured
 
 
+def test_every_temperature_of_the_middle_checkpoint_counts(growth):
+    """The theorem holds with answers at one temperature, and with a colder one the steps grow as fast as one-shot's."""
+    extra = [
+        each | {"name": each["name"].replace("middle", "middle_cold")}
+        for each in growth["conditions"]
+        if "middle" in each["name"]
+    ]
+    extra = [
+        each | {"settings": each["settings"] | {"stage": each["settings"]["stage"] | {"temperature": 1e-9}}} for each in extra
+    ]
+    first = {each["name"]: at for at, each in enumerate(growth["conditions"])}
+    count = len(growth["conditions"])
+    added = [
+        [f"{key}-cold", count + at, *seeds]
+        for at, each in enumerate(extra)
+        for key, index, *seeds in growth["replicates"]
+        if index == first[each["name"].replace("middle_cold", "middle")]
+    ]
+    both = growth | {"conditions": growth["conditions"] + extra, "replicates": growth["replicates"] + added}
+    assert judged(both, "PD-growth", flat(powers(middle_cold=(10_000, 0.5)))).verdict == REPRODUCED
+    assert judged(both, "PD-growth", flat(powers(middle_cold=(10_000, 3.0)))).verdict == NOT_REPRODUCED
+
+
 def flat(times):
     """Without what `rows` needs before a transition: looks there are written at their own steps."""
     return lambda name, seed: None if (step := times(name, seed)) is None else step - 400_000

@@ -178,6 +178,7 @@ CASES = [
     ("L5", NOT_REPRODUCED, every(falls=(0.01, 0.001))),  # it rises
     ("L5", NOT_REPRODUCED, every(falls=(-0.01, -0.009))),  # both fall
     ("L5", TOO_FEW, seeds(6, falls=(0.0, 0.0))),
+    ("L5", TOO_FEW, every(falls=(-0.001, 0.0))),  # a fall by 5 % of the mean, in all: neither shown nor refuted
     ("L5", NOT_RUN, every(lengths=(5, 10))),
 ]
 

@@ -170,7 +170,7 @@ def test_without_the_chain_or_its_sets_nothing_is_run(plan, claim):
         "replicates": [[key, keep.index(at), *seeds] for key, at, *seeds in plan["replicates"] if at in keep],
     }
     assert judged(alone, claim, GOOD).verdict == NOT_RUN
-    assert judged(plan, claim, GOOD, drop=["length_20"]).verdict == NOT_RUN
+    assert judged(plan, claim, GOOD, drop=["times_4"]).verdict == NOT_RUN
 
 
 def test_the_comparison_is_of_the_longest_sentences_that_the_claim_names(plan):

@@ -14,8 +14,9 @@ LAW = np.linspace(0.95, 0.25, PAIRS)
 BEST = 0.4  # error of the best answers
 
 
-def judged(folder, conditions, srep, law=LAW, lost=None):
-    """The finding where srep(seed) are the pairs' S_rep, their P is `law`; None: not probed. lost: an item that has no rows."""
+def judged(folder, conditions, srep, law=LAW, lost=None, pairs=PAIRS):
+    """The finding where srep(seed) are the pairs' S_rep, their P is `law`; None: not probed. lost: an item that has no rows.
+    pairs: how many were probed."""
     store = open_store(str(folder), "claims")
     write(store, {"S6": {"value": 0.72}}, conditions)
     for row in committed(store).to_pylist():
@@ -23,7 +24,7 @@ def judged(folder, conditions, srep, law=LAW, lost=None):
         if said is None:
             continue
         items = {"least error": BEST}
-        for pair in range(PAIRS):
+        for pair in range(pairs):
             items |= {f"pair={pair} srep": said[pair], f"pair={pair} exact": law[pair], f"pair={pair} planted": pair % 2}
         items.pop(lost, None)
         base = {"key": row["key"], "stage": 0, "step": row["steps"], "layer": None, "head": None}
@@ -80,6 +81,16 @@ def test_pairs_that_are_equally_sure_say_nothing(tmp_path):
     found = judged(tmp_path, learned(10), noisy(0.1), np.full(PAIRS, 0.8))
     assert found.verdict == NOT_RUN
     assert "set task.spread" in found.reason
+
+
+@pytest.mark.parametrize(("pairs", "verdict"), [(2, NOT_RUN), (9, NOT_RUN), (10, REPRODUCED)])
+def test_a_correlation_needs_ten_pairs(tmp_path, pairs, verdict):
+    """Two pairs have one of 1 or of -1, whatever they are."""
+    found = judged(tmp_path, learned(10), lambda seed: LAW, pairs=pairs)
+    assert found.verdict == verdict
+    if verdict == NOT_RUN:
+        assert f"{pairs} pairs" in found.reason
+        assert "set task.pairs" in found.reason
 
 
 def test_what_was_measured_has_the_median_replicate_and_the_traced_tokens(tmp_path):

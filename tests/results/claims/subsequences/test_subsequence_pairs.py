@@ -195,7 +195,8 @@ def grown(manifest, slope, spread=0.1, noise=0.05, pull=lambda frequency, gap: f
         ({"slope": -1.0, "scale": 300.0, "spread": 0.05}, SCALED),  # a fifth of the pairs is not learned
         ({"slope": 0.3, "scale": 200.0}, NOT_REPRODUCED_SCALED),
         ({"slope": -1.9, "scale": 3.0}, NOT_REPRODUCED_SCALED),
-        ({"slope": -0.5}, TOO_FEW),
+        ({"slope": -0.8}, TOO_FEW),
+        ({"slope": -0.6}, NOT_REPRODUCED_SCALED),  # rarer pairs take longer, and not in proportion
         ({"slope": -1.0, "onset": 150.0, "scale": 20.0, "spread": 0.02}, SCALED),  # looks like another exponent, and is none
         ({"slope": -1.0, "scale": 3000.0}, PRECONDITION),  # hardly any is
         ({"slope": -1.0, "scale": 0.1}, PRECONDITION),  # all are before the first look

@@ -100,9 +100,9 @@ def gate_teacher(complete: Sequence[Cell], share: float) -> None:
         gate(learned, len(values), share, f"replicates of {teacher.name} are right on more than {FREQUENT:.0%}", "must be")
     better: dict[Seeds, bool] = {}
     for cell in complete:
-        teacher = cell.teacher.accuracy_by_seeds(cell.test)
+        taught = cell.teacher.accuracy_by_seeds(cell.test)
         for seeds, value in cell.accuracy(LABELS).items():
-            better[seeds] = better.get(seeds, True) and teacher.get(seeds, 0.0) > value
+            better[seeds] = better.get(seeds, True) and taught.get(seeds, 0.0) > value
     what = "teachers are more accurate than the students of labels with their seeds"
     gate(sum(better.values()), len(better), share, what, "must be, or there is nothing to distil")
 

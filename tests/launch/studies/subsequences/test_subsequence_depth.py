@@ -40,8 +40,10 @@ def test_the_points_are_those_of_the_card():
     assert found == set(itertools.product(lengths, layers))
 
 
-def test_the_laptop_scale_is_a_part_of_them():
+def test_the_laptop_scale_has_the_depths_around_the_logarithm_of_each_length():
     conditions, smaller = load(STUDY).conditions, load(STUDY, ["scale=laptop"]).conditions
-    assert (len(smaller), {len(each.seeds) for each in smaller}) == (12, {10})
+    assert {len(each.seeds) for each in smaller} == {10}
+    depths = {2: {1, 2}, 4: {1, 2, 3}, 8: {1, 2, 3, 4}}  # log2 n, what S1 and S1-below compare it with, and those between
+    assert {(len(piece_of(each.task)), each.model.layers) for each in smaller} == {(n, d) for n in depths for d in depths[n]}
     assert {each.task for each in smaller} <= {each.task for each in conditions}
     assert {each.model for each in smaller} <= {each.model for each in conditions}

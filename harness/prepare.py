@@ -64,9 +64,11 @@ class Prepared:
 
 
 def planned_manifest(prepared: Prepared) -> bytes:
-    """The manifest of a plan, as this code and these versions of libraries write it."""
+    """The manifest of a plan, as this code and these versions of libraries write it. StudyError where no reader would take it."""
     commit, dirty = code_state()
-    return manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
+    content = manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, versions(), commit, dirty))
+    manifests.refuse_unreadable(content)
+    return content
 
 
 def store_uri(given: str) -> str:

@@ -121,7 +121,7 @@ def _start_ray(
 
 
 def _keep_manifest(prepared: Prepared) -> None:
-    """Write the manifest of a study with nothing left to train, if the newest one is of other replicates, sets or metrics.
+    """Write the manifest of a study with nothing left to train, if the newest one says something else of the study.
 
     Readers go by the newest manifest, and drivers with different `only` may have filled the store.
     """
@@ -129,7 +129,15 @@ def _keep_manifest(prepared: Prepared) -> None:
         return
     newest = newest_manifest(prepared.store)
     stated = json.loads(manifests.to_bytes(manifests.build(prepared.plan, prepared.numerics, {})))
-    asked = ("replicates", "sets", *(("metrics",) if prepared.study.is_experimental else ()))
+    asked = (
+        "question",
+        "source",
+        "claims",
+        "conditions",
+        "replicates",
+        "sets",
+        *(("metrics",) if prepared.study.is_experimental else ()),
+    )
     if newest is None or any(newest[1].get(field) != stated.get(field) for field in asked):
         _write_manifest(prepared)
 

@@ -5,6 +5,7 @@ goes on at the replicate. A function of many seeds measures the whole pack at on
 then a run goes on between two of its results.
 """
 
+import copy
 import datetime
 import random
 import time
@@ -160,7 +161,7 @@ def _from_function(
     if not experiment.packed:
         seed_everything(seeds[0])
     try:
-        returned = experiment.function()(argument, dict(experiment.settings))
+        returned = experiment.function()(argument, copy.deepcopy(dict(experiment.settings)))
         pausable = _pausable(returned)
         if pausable is not None and (begun := pauses.begun) is not None:
             results, began = begun.entries, began - begun.seconds

@@ -19,6 +19,7 @@ from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
 from results.store.manifest import MOST_BYTES, checked, newest_manifest, write_manifest
 from results.store.manifest_fields import Manifest, PackFields
+from results.store.manifest_schema import problem
 from results.store.tables import Store
 from tasks.task import Task
 
@@ -84,6 +85,12 @@ def to_bytes(manifest: Mapping[str, object]) -> bytes:
 def name_of_content(content: bytes) -> str:
     """The hash by which a store knows this manifest."""
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def refuse_unreadable(content: bytes) -> None:
+    """StudyError, before it is written, for a manifest that no reader would take."""
+    if wrong := problem(json.loads(content)):
+        raise StudyError(f"the study can't be kept in a store: its manifest {wrong}: change that setting")
 
 
 def read(content: bytes, where: str = "the manifest") -> Manifest:

@@ -178,7 +178,7 @@ def _is_experimental(merged: Tree, where: str) -> bool:
     if "experiment" not in merged and (others := [name for name in conditions if name not in own]):
         raise StudyError(f"condition {others[0]} has no experiment, and {own[0]} has one: write two studies")
     for key in (*TRAINED, "stages"):
-        if key in merged or any(key in (sets or {}) for sets in conditions.values()):
+        if key in merged or any(isinstance(sets, dict) and key in sets for sets in conditions.values()):
             raise StudyError(f"{where} has both experiment and {key}: an experiment trains nothing, so leave one of them out")
     if isinstance(merged.get("replicates"), dict):
         raise StudyError("replicates of an experiment can't be adaptive: give their number, such as replicates: 100")
@@ -225,12 +225,16 @@ def _conditions(merged: Tree, points: list[Point], experimental: bool) -> tuple[
 
 
 def _experiment(merged: Tree, point: Point) -> Condition:
+    if others := [section for section in (*TRAINED, "stages") if section in point.sets]:
+        raise StudyError(f"{others[0]} is set here, and an experiment trains nothing: leave it out")
     whole = merge({"experiment": merged.get("experiment", {})}, {"experiment": point.sets.get("experiment", {})})
     return experiment_condition(point.name, build_experiment(whole["experiment"]))
 
 
 def _chain(merged: Tree, point: Point) -> list[Condition]:
     """The condition of a point and those of its later stages, each of which changes the settings of the one before it."""
+    if "experiment" in point.sets:
+        raise StudyError("experiment is set here, and this study trains: leave it out")
     whole = merge({section: merged.get(section, {}) for section in TRAINED}, point.sets)
     later = point.sets.get("stages", merged.get("stages"))
     task, model, train = (build(section, whole[section]) for section in TRAINED)

@@ -89,6 +89,11 @@ def after(parent: Condition, given: Link, task: Task, model: Model, train: Train
         raise StudyError(f"{where}.task.name = {name_of(task)!r} is another task than {name_of(parent.task)}: a chain has one")
     if given.labels == "previous" and not isinstance(task, Continued):
         raise StudyError(f"{where}.labels = previous needs a task with answers that are fed back, and {name_of(task)} has none")
+    if given.labels == "previous" and model != parent.model:
+        raise StudyError(
+            f"{where}: the labels would come from another model than that of the stage before: leave model out of this stage, or "
+            "write labels: teacher"
+        )
     if given.labels == "teacher":
         _refuse_teacher(parent, condition, given, where)
     if "previous" in (given.labels, given.init):

@@ -43,7 +43,7 @@ from tasks.batch import View
 
 _SHAPES = 64  # most that a process compiles a model for; torch would silently stop at 8
 WINDOW = 100  # steps that `loss` and the points of the loss curve average over, at most
-_STATE = {"step", "recorded", "rows", "train_s", "evaluate_s", "plateau"}  # of a checkpoint, beside its keys
+_STATE = {"step", "recorded", "rows", "train_s", "evaluate_s", "plateau", "asked"}  # of a checkpoint, beside its keys
 
 
 class Stopped(Exception):
@@ -447,10 +447,16 @@ class Training:
     def save(self, store: Store) -> None:
         keys = [replicate.key for replicate in self.pack.replicates]
         state = {"keys": keys, "train_s": self.train_s, "evaluate_s": self.evaluate_s, "rows": vars(self.rows)}
+        state["asked"] = self._asked()
         state |= {"plateau": {"best": self.plateau.best, "bad": self.plateau.bad, "scale": self.plateau.scale}}
         checkpoints.write(
             store, self.pack.id, self.step, self._tensors(), {"step": self.step, "recorded": self.recorded} | state
         )
+
+    def _asked(self) -> list[Any]:
+        """What the rows of a checkpoint answer; the id of a pack does not follow from it."""
+        watch = None if self.pack.watch is None else vars(self.pack.watch)
+        return [[[scored.hash for scored in sets] for sets in self.pack.sets], self.pack.curve_every, watch]
 
     def _lacks(self, store: Store, key: str, step: int) -> bool:
         """Whether weights of an earlier step should have been kept and are missing."""
@@ -465,6 +471,8 @@ class Training:
         shapes = {name: (tensor.shape, tensor.dtype) for name, tensor in self._tensors().items()}
         if shapes != {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()} or not state.keys() >= _STATE:
             return "another version of this code wrote it"
+        if state["asked"] != self._asked():
+            return "the study asked for other evaluation sets or curves when it was written"
         if any(self._lacks(store, replicate.key, state["step"]) for replicate in self.pack.replicates):
             return "weights of steps before it were to be kept and are not there"
         return ""

@@ -17,8 +17,8 @@ def learning_rate(train, step: int) -> float:
     2017, without restarts). plateau: as constant; the pack's `Plateau` scales it.
     """
     rate = train.lr * (min(step / train.warmup, 1.0) if train.warmup else 1.0)
-    if train.schedule == "linear":
-        rate *= min(1.0, (train.steps + 1 - step) / (train.steps + 1 - train.warmup))
+    if train.schedule == "linear" and step > train.warmup:
+        rate *= (train.steps + 1 - step) / (train.steps + 1 - train.warmup)
     elif train.schedule == "cosine" and step > train.warmup:
         wave = (1 + math.cos(math.pi * (step - train.warmup) / (train.steps + 1 - train.warmup))) / 2
         rate *= train.final_lr + (1 - train.final_lr) * wave

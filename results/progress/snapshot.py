@@ -161,10 +161,14 @@ def _planned(manifest: Manifest) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _conditions(manifest: Manifest | None, rows: pa.Table, failed: set[str]) -> tuple[Condition, ...]:
-    done = _counts(rows["condition"])
-    diverged = _counts(rows.filter(pc.equal(rows["status"], "diverged"))["condition"])
     listed = manifest["conditions"] if manifest else []
     planned = {label(condition["name"], stage_of(condition)): condition["replicates"] for condition in listed}
+    if manifest:  # rows that an earlier plan left under a planned name are none of this plan's
+        keys = pa.array([row[0] for row in manifest["replicates"]], pa.string())
+        elsewhere = pc.invert(pc.is_in(rows["condition"], pa.array(list(planned), pa.string())))
+        rows = rows.filter(pc.or_(pc.is_in(rows["key"], keys), elsewhere))
+    done = _counts(rows["condition"])
+    diverged = _counts(rows.filter(pc.equal(rows["status"], "diverged"))["condition"])
     lost: Counter[str] = Counter()
     if failed and manifest:
         lost.update(

@@ -161,7 +161,11 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
     if _told_apart(joint) or (not apart and len({_share(row) for row in joint}) > 1):
         return _without_error(joint, len(reported))
     if not apart:
-        every = f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}" if joint else "some"
+        if not joint:
+            return "The medians of all conditions are equal; no replicate has a number on every set yet."
+        zero, of = joint[0]["jointly_zero"], joint[0]["jointly_zero_of"]
+        alike = all(row["jointly_zero_of"] == of for row in joint)
+        every = f"{zero:,} of {of:,}" if alike else f"{100 * zero / of:.0f} % of the"
         conditions = "Both" if len(first) == 2 else f"All {len(first)}"
         return f"{conditions} conditions are alike: in each, {every} replicates make no error{_where(len(reported))}."
     return _medians(max(apart, key=_reach), len(reported))

@@ -59,6 +59,12 @@ def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[
     if not members:
         names = dict.fromkeys(replicate.condition for replicate in replicates)
         raise StudyError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
+    stages = sorted({replicate.stage for replicate in members})
+    if len(stages) > 1:
+        raise StudyError(
+            f"{condition} has the stages {', '.join(map(str, stages))}, and a seed in each is no replicate of its own: "
+            "`manyseeds compare` tells stages apart"
+        )
     errors = [replicate.error(name) for replicate in members]
     missing = errors.count(None)
     if missing:

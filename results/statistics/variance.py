@@ -144,7 +144,7 @@ def _binomial(mean: float, e: Floats, c: Floats) -> float:
 def _beta_binomial(mean: float, icc: float, e: Floats, c: Floats) -> float:
     size = (1 - icc) / icc
     a, b = mean * size, (1 - mean) * size
-    return float((scipy.special.betaln(a + e, b + c - e) - scipy.special.betaln(a, b)).sum())
+    return float((scipy.special.betaln(a + e, b + (c - e)) - scipy.special.betaln(a, b)).sum())
 
 
 def _maximum(e: Floats, c: Floats, mean: float) -> tuple[float, float, float]:

@@ -100,7 +100,10 @@ def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tupl
             write_bytes(store, f"{table}/{target}", min((serialise(order, dense=True) for order in _orders(kept)), key=len))
     with ThreadPoolExecutor(1 if store.is_local else 8) as threads:  # an object store takes tens of milliseconds for each
         for table, names in files.items():
-            list(threads.map(lambda path: delete(store, path), [f"{table}/{name}" for name in names if name != target]))
+            older = [name for name in names if name != target]
+            for compacted in (True, False):  # newer files go last: they hide what an older compacted one holds
+                gone = [f"{table}/{name}" for name in older if name.startswith(COMPACTED) == compacted]
+                list(threads.map(lambda path: delete(store, path), gone))
     return sum(map(len, files.values())), sum(kept.num_rows > 0 for kept in rows.values())
 
 

@@ -78,6 +78,11 @@ def test_rows_without_a_manifest_become_a_study_by_running_it(study, whole):
     assert newest_manifest(open_store(str(whole), "tiny")) is not None
 
 
+def test_a_finished_study_that_is_described_anew_has_a_new_manifest(study, whole):
+    assert study("question=Why not?", store="whole") == 0
+    assert newest_manifest(open_store(whole, "tiny"))[1]["question"] == "Why not?"
+
+
 def test_what_two_drivers_trained_apart_is_reported_together(study, tmp_path):
     """The last run trains nothing: the newest manifest would be the last driver's, with half of what was asked for."""
     for only in ("only=[lstm]", "only=[transformer]"):

@@ -24,6 +24,12 @@ def measure(seed, settings):
     return {"score": settings["shift"] + noise, "drawn": random.random(), "even": seed % 2 == 0}
 
 
+def changing(seed, settings):
+    """A number that follows from what the settings hold, and a change of them."""
+    settings["laws"]["seen"].append(seed)
+    return {"score": len(settings["laws"]["seen"])}
+
+
 def stepwise(seed, settings):
     """Values by step on two sets."""
     for step in (10, 20):

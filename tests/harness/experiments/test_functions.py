@@ -228,6 +228,18 @@ def test_what_is_no_result_fails_with_its_reason(start, tmp_path, function, sent
     assert all(sentence in row["exception"] for row in read(open_store(tmp_path / "runs", "own"), "failures").to_pylist())
 
 
+def test_a_function_that_changes_its_settings_changes_those_of_no_other_replicate(start, tmp_path):
+    assert start("changing", "experiment.laws={seen: []}", "replicates=3")[0] == 0
+    assert set(values(tmp_path / "runs", "score").values()) == {1.0}
+
+
+@pytest.mark.parametrize("setting", [f"experiment.shift={2**100}", "experiment.settings=3"])
+def test_what_no_manifest_can_hold_is_refused_before_anything_is_written(start, tmp_path, setting):
+    with pytest.raises(StudyError, match=r"the study can't be kept in a store: its manifest .*: change that setting"):
+        start("measure", setting, "replicates=2")
+    assert not list((tmp_path / "runs").rglob("*.*"))
+
+
 def test_a_function_that_ends_its_process_fails_alone(start, tmp_path):
     assert start("leaves", "replicates=3")[0] == 1
     (row,) = read(open_store(tmp_path / "runs", "own"), "failures").to_pylist()
@@ -258,6 +270,9 @@ def test_the_kinds_and_directions_of_metrics_are_in_the_manifest(shifted):
         (f"experiment.name={MODULE}:no_seed", "takes (x, settings): write no_seed(seed, settings)"),
         ("experiment.seed=3", "experiment.seed can't be a setting: each replicate has its own"),
         ("train.steps=3", "both experiment and train"),
+        ("grid={train.steps: [3, 4]}", "train is set here, and an experiment trains nothing: leave it out"),
+        ("conditions={a: {}, b: 1.5}", "conditions.b = 1.5 must be a mapping"),
+        ("conditions={a: {}, b: {model.layers: 3}}", "condition b: model is set here, and an experiment trains nothing"),
         ("evaluate.sets.a.sequences=3", "evaluate has no key 'sets'"),
         ("evaluate.metrics.score=up", "evaluate.metrics.score = 'up' must be lower or higher"),
         ("seeds={init: 0..1, data: 0..1}", "an experiment has one seed"),

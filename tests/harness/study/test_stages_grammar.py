@@ -34,6 +34,7 @@ STAGE = "{task: {length: 4}, labels: previous}"
         ("stages={labels: previous}", "must be a list of mappings"),
         (f"stages=[{STAGE}, {{train: {{stepz: 3}}, init: previous}}]", "stages[1]: train.stepz is not an option"),
         ("stages=[{task: {variables: 14}, init: previous}]", "its weights don't fit"),
+        ("stages=[{model: {heads: 1}, labels: previous}]", "the labels would come from another model"),
         (
             f"stages=[{STAGE}] model={{name: lego_transformer, width: 20, heads: 5, positions: learned}}",
             "has no rows for lengths",

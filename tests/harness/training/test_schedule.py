@@ -20,6 +20,12 @@ def test_the_linear_schedule_is_the_papers():
     assert falls == pytest.approx([3e-4 / 9951] * 3)
 
 
+@pytest.mark.parametrize("steps", [10, 49, 50])
+def test_a_training_no_longer_than_its_warmup_only_warms_up(steps):
+    train = Train(steps=steps, schedule="linear", warmup=50, lr=1.0)
+    assert [learning_rate(train, step) for step in (1, steps)] == pytest.approx([1 / 50, steps / 50])
+
+
 def test_a_constant_schedule_only_warms_up():
     train = Train(schedule="constant", warmup=0, lr=0.5)
     assert {learning_rate(train, step) for step in (1, 500, 10_000)} == {0.5}

@@ -14,6 +14,7 @@ from harness.draw import Draw
 from harness.exchange.replicate import find
 from harness.machine.device import prepare
 from harness.planning.pack import ScoredSet
+from harness.study.config import Watch
 from harness.training.checkpoint import steps as checkpoint_steps
 from harness.training.evaluate import score, strings
 from harness.training.pack_state import Stopped, Training
@@ -21,7 +22,7 @@ from harness.training.schedule import learning_rate
 from harness.training.train import train
 from results.store.schema import IDENTITY_COLUMNS
 from results.store.tables import open_store, write_bytes
-from tests.harness.packs import condition, pack
+from tests.harness.packs import SETS, condition, pack
 
 CPU = torch.device("cpu")
 
@@ -115,6 +116,41 @@ def test_a_resumed_pack_equals_an_undisturbed_one(store, stop_at):
         train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
     assert checkpoint_steps(store, one.id) == [stop_at]
     assert _identity(train(one, store, CPU)) == _identity(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "first"),
+    [
+        ({}, 7),
+        ({"curve_every": 4}, 1),
+        ({"watch": Watch(every=2, lags=1, strings=4)}, 1),
+        ({"sets": SETS[:1]}, 1),
+    ],
+)
+def test_a_checkpoint_of_other_sets_or_curves_is_passed_over(store, change, first):
+    """A pack keeps its id when the number of strings or the rows of its curves change, and a checkpoint holds the rows so far."""
+    one = pack(condition(), [(1, 1), (2, 2)], sets=SETS[1:2])
+    sets = change.get("sets") and pack(condition(), [(1, 1), (2, 2)], sets=change["sets"])
+    asked = replace(one, replicates=sets.replicates) if sets else replace(one, **change)
+    whole = train(asked, open_store(store.root, "other"), CPU)
+    reached = []
+    with pytest.raises(Stopped):
+        train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == 6)
+    again = []
+    assert _identity(train(asked, store, CPU, report=again.append)) == _identity(whole)
+    assert again[0] == first
+
+
+@pytest.mark.parametrize("stop_at", [3, 9])
+def test_a_pack_that_is_watched_is_resumed(store, stop_at):
+    one = replace(
+        pack(condition(), [(1, 1), (2, 2)]), watch=Watch(every=2, sequences=8, lags=2, strings=4), keep=True, keep_steps=(0, 4)
+    )
+    reached, again = [], []
+    with pytest.raises(Stopped):
+        train(one, store, CPU, report=reached.append, should_stop=lambda: len(reached) == stop_at)
+    train(one, store, CPU, report=again.append)
+    assert again[0] == stop_at + 1
 
 
 @pytest.mark.parametrize("stop_at", [1, 3, 4, 9])

@@ -65,6 +65,16 @@ def test_packs_conditions_and_nodes_are_counted():
     assert found.last == NOW - datetime.timedelta(minutes=10)
 
 
+def test_rows_that_an_earlier_plan_left_are_not_counted_for_this_one():
+    done = rows(
+        ("p1", ["a", "b"], "one", "left", 10, 60),
+        ("p0", ["x", "y"], "one", "left", 20, 60),
+        ("q", ["z"], "old", "left", 30, 60),
+    )
+    found = snapshot("quick", plan({"one": ["a", "b", "c"]}, {}), done, set(), set(), NOW)
+    assert [(c.name, c.committed, c.planned) for c in found.conditions] == [("one", 2, 3), ("old", 1, 0)]
+
+
 def test_the_end_weighs_what_is_missing_by_what_its_condition_takes():
     made = plan({"fast": ["a", "b", "c"], "slow": ["e", "f"]}, {})
     done = rows(("p1", ["a"], "fast", "x", 5, 60), ("p2", ["e"], "slow", "x", 30, 600))

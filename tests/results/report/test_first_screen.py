@@ -49,6 +49,19 @@ def test_conditions_whose_shares_without_an_error_may_be_equal_are_told_apart_by
     assert said(row("a", 0.0, 9), row("b", 0.0, 6)).startswith("Replicates without an error on either set: a has 9 of 10 (")
 
 
+def test_conditions_that_are_alike_may_have_other_numbers_of_replicates() -> None:
+    assert said(row("a", 0.0, 10), row("b", 0.0, 10)).endswith(
+        "alike: in each, 10 of 10 replicates make no error on either set."
+    )
+    assert said(row("a", 0.0, 10), row("b", 0.0, 20, 20)).endswith(
+        "alike: in each, 100 % of the replicates make no error on either set."
+    )
+    nobody = {"jointly_zero": 0, "jointly_zero_of": 0}
+    assert said(row("a", 0.0, 0) | nobody, row("b", 0.0, 0) | nobody) == (
+        "The medians of all conditions are equal; no replicate has a number on every set yet."
+    )
+
+
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
     text = said(row("a", 0.3, 0), row("b", 0.3, 0), row("a", 0.02, 0, name="dense"), row("b", 0.134, 0, name="dense"))
     assert text == (

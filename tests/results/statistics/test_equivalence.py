@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from results.statistics.equivalence import compare, main
+from results.errors import StudyError
+from results.rows.summary import Replicate
+from results.statistics.equivalence import _errors, compare, main
 from results.statistics.unpaired import superiority
 from results.store.tables import open_store
 from tests.results import synthetic
@@ -67,3 +69,14 @@ def test_the_command_prints_a_verdict_a_set_and_refuses_what_is_unfinished(tmp_p
     assert "have no number on sparse: finish the study first" in capsys.readouterr().err
     assert main([str(tmp_path / "none"), *words[1:]]) == 2
     assert "there is no study" in capsys.readouterr().err
+
+
+def test_stages_of_one_condition_are_refused():
+    """A seed has a row in each stage, so the rows of all stages together are no sample."""
+    staged = [
+        Replicate("warm", stage, f"{seed}-{stage}", seed, seed, "finished", 0.1, None, {})
+        for stage in (0, 1)
+        for seed in (0, 1)
+    ]
+    with pytest.raises(StudyError, match="warm has the stages 0, 1, and a seed in each is no replicate of its own"):
+        _errors(staged, "warm", "sparse")

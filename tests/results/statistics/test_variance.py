@@ -124,3 +124,19 @@ def test_the_interval_reaches_the_ends_of_the_model():
     assert coin.high == 1 > coin.low > 0.5
     little = icc_interval([3, 2, 4, 3, 5, 1, 3, 2, 4, 6], [10] * 10)  # less, or hardly more, than binomial
     assert little.low == 0 < little.high
+
+
+def test_strings_that_are_all_right_or_all_wrong_are_fitted():
+    """a and b are far below 1 then, and b is lost beside the counts unless these are subtracted first."""
+    errors, counts = [1000, 0, 500, 1000], [1000] * 4
+    found = split(errors, counts)
+
+    def likelihood(icc):
+        size = (1 - icc) / icc
+        means = np.linspace(0.3, 0.95, 651)[:, None]
+        return stats.betabinom.logpmf(errors, counts, means * size, (1 - means) * size).sum(axis=1).max()
+
+    grid = np.linspace(0.5, 0.99, 4901)
+    assert found.icc == pytest.approx(grid[np.argmax([likelihood(icc) for icc in grid])], abs=1e-3)
+    interval = icc_interval([1000, 0, 0, 0, 655, 1000], [1000] * 6)
+    assert 0 < interval.low < interval.high <= 1

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from results.errors import StudyError
+from results.errors import StoreError, StudyError
 from results.rows.probe_values import add
 from results.store import tables as store
 from results.store.merge import Merged, compact, merge
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
-from results.store.tables import Store, commit, open_store, read
+from results.store.tables import Store, commit, delete, open_store, read
 from tests.results.store.sample_rows import commit_pack, in_order, pack_tables
 
 PACKS = ["fc-0", "fd-0", "fd-1", "fe-7"]
@@ -150,3 +150,32 @@ def test_what_was_added_is_said_in_words():
     twice = "; 1 replicate in more than one pack, of which the smallest pack counts"
     assert str(added) == f"added 2 packs, 3 replicates, 1 manifest{twice}"
     assert str(Merged(0, 0, 0, 0, 0, 0)) == "nothing to add"
+
+
+def test_a_compaction_that_stops_at_any_file_brings_back_no_older_row(tmp_path):
+    """A probe that was made again is newer than the compacted one, which must go first."""
+    for stops_at in itertools.count():
+        at = open_store(str(tmp_path / str(stops_at)), "study")
+        commit_pack(at, "fc-0", ["a"])
+        values = [{"key": "a", "stage": 0, "step": 200, "layer": 0, "head": None, "item": "x", "value": 0.5}]
+        add(at, "fc-0", "map", values)
+        compact(at)
+        add(at, "fc-0", "map", [values[0] | {"value": 0.9}])
+        commit_pack(at, "fd-0", ["b"])
+        left = itertools.count(stops_at, -1)
+
+        def some(store, path, left=left):
+            if next(left) == 0:
+                raise StoreError("stopped")
+            delete(store, path)
+
+        with patch("results.store.merge.delete", some):
+            try:
+                compact(at)
+                whole = True
+            except StoreError:
+                whole = False
+        assert [row["value"] for row in read(at, "probes").to_pylist() if row["probe"] == "map"] == [0.9]
+        if whole:
+            break
+    assert stops_at > 5

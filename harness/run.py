@@ -26,7 +26,7 @@ from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError
 from results.store.leftovers import remove_leftovers
 from results.store.manifest import newest_manifest, write_manifest
-from results.store.tables import Store, check_there, committed
+from results.store.tables import Store, check_there, committed, studies
 
 _TRIES = 3  # rounds of first replicates that may fail before the others run without a measured time
 
@@ -220,6 +220,14 @@ def _report(store: Store) -> list[str]:
     return [f"report: {page}", *run_ending(store, page)]
 
 
+def _thin_out(prepared: Prepared, tail: int) -> None:
+    """Remove the kept weights of all but the `tail` worst replicates of each condition, save those that something else needs."""
+    others = [name for name in studies(prepared.uri) if name != prepared.study.name]
+    planned = prepared.plan.replicates
+    needed = {replicate.parent for replicate in planned} | artifacts.needed_elsewhere(prepared.store, others)
+    artifacts.keep_worst(prepared.store, tail, {replicate.key for replicate in planned}, needed)
+
+
 def finish(prepared: Prepared, feed: LiveFeed, say: Callable[[str], None], patience_s: float = 0.0) -> None:
     """Thin out kept weights, then write the report and the W&B run from the tables.
 
@@ -232,11 +240,10 @@ def finish(prepared: Prepared, feed: LiveFeed, say: Callable[[str], None], patie
         say("nothing is committed yet, so there is no report")
         return
     if tail := keep_tail(prepared.study.keep):
-        patiently(
-            partial(artifacts.keep_worst, store, tail, {replicate.parent for replicate in prepared.plan.replicates}),
-            say=say,
-            patience_s=patience_s,
-        )
+        try:
+            patiently(partial(_thin_out, prepared, tail), say=say, patience_s=patience_s)
+        except DamagedFile as error:
+            say(f"no kept weights are removed, since another study may need them: {error}")
     report, *ending = patiently(partial(_report, store), say=say, patience_s=patience_s)
     say(report)
     feed.finish()

@@ -31,9 +31,10 @@ from harness.study.config import (
 from harness.study.experiment import build_experiment
 from harness.study.identity import canonical
 from harness.study.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
+from harness.study.seeds import replaces_seeds
 from harness.study.slot_kinds import Kind
 from harness.study.slot_kinds import parse as parse_kinds
-from harness.study.sweep import HASHED, TRAINED, Point, points_of, refuse_hidden_overrides, select
+from harness.study.sweep import HASHED, TRAINED, Point, points_of, refuse_hidden_overrides, refuse_lost_replicates, select
 from harness.study.tree import (
     count,
     leaves,
@@ -54,6 +55,7 @@ from results.errors import StudyError
 from results.plain_values import Tree, Value
 from results.statistics.adaptive_rules import Rule, first_look, parse
 from results.store.filesystem import check_uri
+from results.store.manifest import label
 from results.store.tables import KEPT
 
 KEYS = (
@@ -86,6 +88,8 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         refuse_many_replicates(rule.maximum, f"replicates.max = {rule.maximum}", 1)
     points = select(points_of(merged if rule is None else merged | {"replicates": rule.maximum}), merged.get("only"))
     refuse_hidden_overrides(given, merged, points)
+    refuse_lost_replicates(given, merged, "on the command line")
+    refuse_lost_replicates(smaller, merged, f"of scale {scale}")
     sets, seed, curve_every, watch = ((), 0, 10, None) if experimental else _evaluate(merged)
     conditions = _conditions(merged, points, experimental)
     study = Study(
@@ -218,9 +222,9 @@ def _conditions(merged: Tree, points: list[Point], experimental: bool) -> tuple[
             _, seeds = merged_points.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
     conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values())
-    for name, times in Counter((condition.name, condition.stage) for condition in conditions).items():
+    for name, times in Counter(label(condition.name, condition.stage) for condition in conditions).items():
         if times > 1:
-            raise StudyError(f"two different conditions are called {name[0]!r}: rename the one under conditions")
+            raise StudyError(f"two different conditions are called {name!r}: rename the one under conditions")
     return conditions
 
 
@@ -312,10 +316,15 @@ def _one_spelling(words: Tree, source: str) -> Tree:
 def _merge_with_rule(base: Tree, over: Tree) -> Tree:
     """Merge `over` into `base`.
 
-    A rule over a plain number of replicates takes that number as its maximum; another rule under `until` replaces the earlier one.
+    A rule over a plain number of replicates takes that number as its maximum; another rule under `until` replaces the earlier one; a plain
+    number over a rule leaves nothing to spend a budget on. Paired seeds replace a product of seeds, and the reverse.
     """
     number, rule = base.get("replicates"), over.get("replicates")
-    if isinstance(rule, dict) and type(number) is int:
+    if replaces_seeds(base.get("seeds"), over.get("seeds")):
+        base = {key: value for key, value in base.items() if key != "seeds"}
+    if isinstance(number, dict) and type(rule) is int:
+        base = {key: value for key, value in base.items() if key != "budget"}
+    elif isinstance(rule, dict) and type(number) is int:
         base = base | {"replicates": {"min": first_look(number), "max": number}}
     elif isinstance(rule, dict) and isinstance(number, dict):
         old, new = number.get("until"), rule.get("until")

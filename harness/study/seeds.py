@@ -68,5 +68,15 @@ def pairs_of(study: Options, own: Options, where: str) -> list[tuple[int, int]]:
     return [(seed, seed) for seed in range(first, first + replicates)]
 
 
+def replaces_seeds(earlier: Value, later: Value) -> bool:
+    """Whether `seeds` of a later source are of another kind than those of an earlier one, paired or a product."""
+    product = {"init", "data"}
+    return (
+        isinstance(earlier, Mapping)
+        and isinstance(later, Mapping)
+        and bool(product & set(later)) != bool(product & set(earlier))
+    )
+
+
 def _is_product(seeds: Value) -> bool:
     return isinstance(seeds, Mapping) and set(seeds) == {"init", "data"}

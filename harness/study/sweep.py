@@ -111,6 +111,12 @@ def _point(merged: Tree, condition: str | None, sets: Tree, swept: Tree) -> Poin
     name = ", ".join(parts) or _title(merged)
     if not name.isprintable():
         raise StudyError(f"{name!r} can't be the name of a condition: sweep values that are written on one line")
+    for path in swept:
+        if condition and (set_twice := [other for other, _ in leaves(sets) if overlap(path, other)]):
+            raise StudyError(
+                f"grid.{path} is also set by condition {condition}, as {set_twice[0]}: leave it out of one of them, or write a sweep "
+                "under sweeps"
+            )
     own = "replicates" in sets or "seeds" in sets
     seeds = pairs_of(merged, sets, f"{name}: " if own else "")
     return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)
@@ -153,9 +159,14 @@ def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> N
             raise StudyError(
                 f"{path}={short(value)} on the command line changes nothing: every condition has its own {section}"
             )
+
+
+def refuse_lost_replicates(given: Tree, merged: Tree, where: str) -> None:
+    """StudyError for a number of replicates of a scale or of the command line beside the study's lists of seeds."""
     if "replicates" in given and {"init", "data"} & set(mapping(merged, "seeds")):
         raise StudyError(
-            "replicates on the command line changes nothing: the study gives seeds; override seeds.init and seeds.data"
+            f"replicates {where} changes nothing: the study gives seeds; override seeds.init and seeds.data, or write "
+            "seeds={from: 0}"
         )
 
 

@@ -6,7 +6,8 @@ trained them, and a digest of the file (`results.store.seal`), which every reade
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -17,7 +18,7 @@ from harness.study.identity import canonical
 from results.errors import DamagedFile, store_errors
 from results.store.filesystem import content as read_file
 from results.store.filesystem import info_of, names
-from results.store.manifest import manifest_of, reported
+from results.store.manifest import manifest_of, newest_manifest, reported
 from results.store.seal import BLANK, seal, state
 from results.store.tables import Store, committed, read, write_file
 
@@ -93,19 +94,31 @@ def origin(pack: Pack, replicate: Replicate) -> dict[str, str]:
     }
 
 
-def keep_worst(store: Store, count: int, needed: Collection[str | None] = ()) -> int:
+def needed_elsewhere(store: Store, others: Iterable[str]) -> set[str]:
+    """Keys that other studies of the store plan or begin from. Weights are shared by all studies. DamagedFile for a bad manifest."""
+    keys: set[str] = set()
+    for name in others:
+        other = replace(store, study=name)
+        if newest := newest_manifest(other):
+            keys.update(row[0] for row in newest[1]["replicates"])
+        keys.update(key for row in committed(other).select(["key", "parent_key"]).to_pylist() for key in row.values() if key)
+    return keys
+
+
+def keep_worst(store: Store, count: int, planned: Collection[str], needed: Collection[str | None] = ()) -> int:
     """Remove the weights of all but the `count` worst replicates of every condition; returns how many were removed.
 
-    needed: keys that later stages begin from, which stay. Worst: diverged, else the largest error rate on any set scored at the end. Only
-    replicates of this study are looked at.
+    planned: keys of this study that are looked at. needed: keys that later stages or other studies begin from, which stay. Worst: diverged,
+    else the largest error rate on any set scored at the end.
     """
     rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
+    rows = [row for row in rows if row["key"] in planned]
     scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], reported(manifest_of(store))).to_pylist()
     worst: dict[tuple[str, int], float] = {}
     last = {(row["key"], row["stage"]): row["steps"] for row in rows}
     for score in scores:
         name = (score["key"], score["stage"])
-        if score["count"] and score["step"] == last[name]:
+        if score["count"] and score["step"] == last.get(name):
             worst[name] = max(worst.get(name, 0.0), score["errors"] / score["count"])
     by_condition: dict[tuple[str, int], list[tuple[float, str, int, int]]] = {}
     for row in rows:

@@ -166,6 +166,28 @@ def test_kept_weights_give_the_committed_errors_and_a_tail_keeps_the_worst(study
         assert max(worst.values()) == max(worst[key] for key in left & set(worst))
 
 
+def test_a_tail_leaves_what_another_study_of_the_store_needs(study, tmp_path, capsys):
+    kept = tmp_path / "runs" / "artifacts"
+    assert study("keep=all", "name=other", "replicates=2", "only=[lstm]") == 0
+    theirs = {path.parts[-3] for path in kept.rglob("*.safetensors")}
+    assert study("keep=tail(1)", "only=[lstm]") == 0
+    left = {path.parts[-3] for path in kept.rglob("*.safetensors")}
+    assert theirs <= left
+    assert len(left) <= len(theirs) + 1
+    (manifest,) = (tmp_path / "runs" / "other" / "manifests").glob("*.yaml")
+    manifest.write_text("{")
+    assert study("keep=tail(1)", "only=[lstm]") == 0
+    assert {path.parts[-3] for path in kept.rglob("*.safetensors")} == left
+
+
+def test_a_tail_looks_only_at_the_replicates_of_the_run(study, tmp_path):
+    """Drivers with different `only` share a store, and each may still need what it has kept."""
+    kept = tmp_path / "runs" / "artifacts"
+    assert study("keep=all") == 0
+    assert study("keep=tail(1)", "only=[lstm]") == 0
+    assert len({path.parts[-3] for path in kept.rglob("*.safetensors")}) == 4 + 1
+
+
 def test_a_tail_leaves_no_step_of_the_others(study, tmp_path):
     assert study("keep=steps(0, 10)", "only=[lstm]") == 0
     kept = [path.parts[-3] for path in (tmp_path / "runs" / "artifacts").rglob("*.safetensors")]

@@ -110,6 +110,15 @@ def test_the_command_line_switches_a_rule_on_and_to_another_one(tmp_path, study)
     assert [first_look(number) for number in (2, 12, 30, 500)] == [1, 6, 15, 15]
 
 
+def test_a_number_on_the_command_line_makes_a_study_with_a_budget_a_fixed_one(tmp_path):
+    path = tmp_path / "budget.yaml"
+    rule = "replicates: {min: 4, max: 8, until: {zero_error: {set: sparse, half_width: 0.1}}}"
+    path.write_text(STUDY.replace("replicates: 4", f"{rule}\nbudget: {{gpu_hours: 1}}"))
+    fixed = load(path, ["replicates=5"])
+    assert fixed.adaptive is None
+    assert {len(condition.seeds) for condition in fixed.conditions} == {5}
+
+
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [

@@ -131,7 +131,25 @@ def test_whole_models_can_be_swept():
     assert [condition.config()["model"]["name"] for condition in study.conditions] == ["lstm", "transformer"]
 
 
+def test_a_grid_over_what_a_condition_sets_itself_is_refused():
+    found = _refused(conditions={"deep": {"model.layers": 3}, "plain": {}}, grid={"model.layers": [1, 2]})
+    assert found.startswith("grid.model.layers is also set by condition deep, as model.layers: leave it out of one of them")
+
+
 # ---- seeds
+
+
+def test_what_comes_later_replaces_a_product_of_seeds_as_a_whole():
+    product = {"seeds": {"init": "0..1", "data": "0..1"}, "replicates": 2}
+
+    def seeds(*overrides, **changes):
+        return _study(*overrides, **product, **changes).conditions[0].seeds
+
+    assert seeds("seeds={from: 3}") == ((3, 3), (4, 4))
+    assert seeds("seeds={data: 0..2}") == tuple((init, data) for init in (0, 1) for data in (0, 1, 2))
+    assert seeds("scale=x", scales={"x": {"replicates": 1, "seeds": {"from": 5}}}) == ((5, 5),)
+    (condition,) = _study("seeds={init: 0, data: 0..1}", seeds={"from": 100}).conditions
+    assert condition.seeds == ((0, 0), (0, 1))
 
 
 def test_seeds_are_the_product_of_both_lists():
@@ -306,6 +324,8 @@ def test_a_key_that_conditions_also_set_lists_them():
 def test_an_override_without_an_effect_is_refused():
     assert "every condition has its own model" in _refused("model.layers=3", conditions={"lstm": {"model": {"name": "lstm"}}})
     assert "the study gives seeds" in _refused("replicates=3", seeds={"init": 0, "data": 0})
+    lost = _refused("scale=x", seeds={"init": 0, "data": 0}, scales={"x": {"replicates": 3}})
+    assert lost.startswith("replicates of scale x changes nothing: the study gives seeds")
     assert "set the same thing" in _refused("train.lr=1", "train.lr=2")
 
 

@@ -1,6 +1,7 @@
 """What a study may say of stages, what is refused in one sentence, and the keys that follow."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,10 @@ def test_stages_stand_beside_a_number_of_replicates(tmp_path):
     words = ["replicates={min: 2, max: 4, until: {zero_error: {set: two, half_width: 0.1}}}"]
     with pytest.raises(ValueError, match=r"adaptive .*: give replicates a number"):
         study.load(write_study(tmp_path), words)
+
+
+def test_no_condition_is_called_like_a_stage_of_another(tmp_path):
+    path = Path(write_study(tmp_path))
+    path.write_text(path.read_text().replace("  warm:", '  "warm, stage 1": {train.lr: 0.5}\n  warm:'))
+    with pytest.raises(ValueError, match="two different conditions are called 'warm, stage 1': rename"):
+        study.load(path)

@@ -6,7 +6,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -85,30 +85,44 @@ def _each(returned: Any) -> Iterable[Any]:
     return [returned] if isinstance(returned, Mapping) or not isinstance(returned, Iterable) else returned
 
 
-def entries_of(returned: Any, known: Mapping[str, Metric]) -> Iterator[Entry]:
-    """The entries of one mapping, or of an iterator of them, one at a time. BadResult where there are none."""
+def entries_of(returned: Any, known: Mapping[str, Metric], latest: int = 0) -> Iterator[Entry]:
+    """The entries of one mapping, or of an iterator of them, one at a time. BadResult where there are none.
+
+    latest: the largest step so far. A result without a step is at that step, since the last value counts.
+    """
     for number, part in enumerate(_each(returned), 1):
         if number > MOST_ENTRIES:
             raise BadResult(f"there are more than {MOST_ENTRIES:,} results of one replicate: return them at fewer steps")
-        yield entry_of(part, known)
+        entry = entry_of(part, known)
+        yield entry if part.get("step") is not None else replace(entry, step=latest)
+        latest = max(latest, entry.step)
 
 
-def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric]) -> Iterator[list[Entry]]:
+def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric], latest: int = 0) -> Iterator[list[Entry]]:
     """As `entries_of`, of a function that measures a pack: every value has a leading axis of `size`, one entry a replicate."""
     for part in _each(returned):
         if not isinstance(part, Mapping):
             raise BadResult(f"a result is a {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers")
         columns = {name: _column(name, value, size) for name, value in part.items() if name not in PLACES}
         places = {name: part[name] for name in PLACES if name in part}
-        yield [entry_of({name: column[slot] for name, column in columns.items()} | places, known) for slot in range(size)]
+        if places.get("step") is None:
+            places["step"] = latest
+        entries = [entry_of({name: column[slot] for name, column in columns.items()} | places, known) for slot in range(size)]
+        yield entries
+        latest = max(latest, entries[0].step)
 
 
-def checked(entries: list[Entry]) -> list[Entry]:
-    """All entries of a replicate, of which at least one has a number."""
+def checked(entries: list[Entry], kinds: dict[str, str]) -> list[Entry]:
+    """All entries of a replicate, of which at least one has a number. kinds: of the metrics so far, to which those of it are added."""
     if not entries:
         raise BadResult("there is no result: return a mapping of names to numbers, or yield some")
     if not any(entry.values for entry in entries):
         raise BadResult("there are arrays alone: return at least one number too, such as {'accuracy': 0.9}")
+    for name, kind in ((name, kind) for entry in entries for name, (_, kind) in entry.values.items()):
+        if kinds.setdefault(name, kind) != kind:
+            raise BadResult(
+                f"the metric {name} is {_A[kind]} here and was {_A[kinds[name]]} in a result before: return one kind"
+            )
     return entries
 
 

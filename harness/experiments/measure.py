@@ -128,6 +128,7 @@ def measure(
     began = datetime.datetime.now(datetime.UTC)
     experiment = _experiment_of(pack.replicates[0])
     pauses = _Pauses(pack, store, report, should_stop, checkpoint_s, say)
+    kinds: dict[str, str] = {}
     while len(pauses.done) < len(pack.replicates):
         replicates = pack.replicates[len(pauses.done) :]
         started = time.perf_counter()
@@ -140,7 +141,7 @@ def measure(
             results, seconds = _from_function(pack, replicates if experiment.packed else replicates[:1], device, pauses)
             own_wandb = []
         for replicate, entries in zip(replicates, results, strict=False):
-            kept = patiently(partial(keep, store, pack, replicate, checked(entries)), should_stop, say)
+            kept = patiently(partial(keep, store, pack, replicate, checked(entries, kinds)), should_stop, say)
             pauses.done.append(Measured(kept, seconds / len(results), own_wandb))
         report(len(pauses.done))
     return _tables(pack, pauses.done, device, began, datetime.datetime.now(datetime.UTC))
@@ -168,10 +169,11 @@ def _from_function(
             pausable.load(begun.state)
             set_generators(begun.generators)
         pauses.begun = None
+        latest = max((entry.step for entries in results for entry in entries), default=0)
         if experiment.packed:
-            parts = entries_of_pack(returned, len(seeds), pack.metrics)
+            parts = entries_of_pack(returned, len(seeds), pack.metrics, latest)
         else:
-            parts = ([entry] for entry in entries_of(returned, pack.metrics))
+            parts = ([entry] for entry in entries_of(returned, pack.metrics, latest))
         for entries in parts:
             results.append(entries)
             seconds = time.perf_counter() - began

@@ -79,7 +79,8 @@ def environment_of(experiment: Experiment, replicate: Replicate, folder: Path) -
 
 
 def _link(experiment: Experiment, here: Path, folder: Path) -> None:
-    for source in (*experiment.sources, *imported_files(experiment.sources)):
+    # folders before what is inside them
+    for source in sorted((*experiment.sources, *imported_files(experiment.sources)), key=lambda each: len(Path(each).parts)):
         place = folder / source
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.exists():

@@ -104,3 +104,13 @@ def _seconds(committed: pa.Table) -> tuple[dict[str, float], dict[str, float]]:
 
 def _words_of(config: Options) -> str:
     return Experiment(name=config.get("name", ""), command=tuple(config.get("command", ()))).words
+
+
+def unseen_metrics(study: Study, evaluations: pa.Table) -> list[str]:
+    """A sentence for each metric that `evaluate.metrics` names and no row has; the built-in experiments' own are none of them."""
+    known = metrics_of(study, evaluations)
+    built_in = [condition.experiment.built_in for condition in study.conditions if condition.experiment is not None]
+    theirs = {name for kind in built_in if kind is not None for name in kind.metrics}
+    seen = ", ".join(name for name, metric in known.items() if metric.kind)
+    unseen = [name for name, metric in known.items() if not metric.kind and name not in theirs]
+    return [f"evaluate.metrics names {name}, and no result has it; the results have {seen}" for name in unseen] if seen else []

@@ -39,7 +39,7 @@ def run(
     """
     chosen_probe = registry.probe(probe)
     settings = _settings(probe, options)
-    count = chosen_probe.strings if count is None else count
+    asked, count = count, chosen_probe.strings if count is None else count
     if count < 1:
         raise StudyError(f"--strings {count} must be at least 1")
     if figures is not None and chosen_probe.figures is None:
@@ -62,7 +62,9 @@ def run(
         if rows:
             paired = isinstance(chosen_probe, PairProbe)
             fresh = _compare(store, rows, probe, count, settings) if paired else _probe(store, rows, probe, count, settings)
-            say(f"{store.study}: {probe} of {fresh} replicates added, {len(rows) - fresh} had it")
+            had = len(rows) - fresh
+            kept = ", on the strings of then: for others, move its files out of the folder probes" if had and asked else ""
+            say(f"{store.study}: {probe} of {fresh} replicates added, {had} had it{kept}")
         if figures is not None and chosen_probe.figures is not None:
             for path in chosen_probe.figures(store, Path(figures) / store.study):
                 say(f"  {path}")

@@ -205,6 +205,11 @@ def _command_experiment(options: Options, sources: tuple[str, ...], settings: Op
             f'experiment.metrics = {metrics!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
             f"{', '.join(FORMATS)}, or in / where it is a folder with TensorBoard's files or a W&B run"
         )
+    if filled := _PLACEHOLDER.findall(str(metrics).removeprefix("{folder}/")):
+        raise StudyError(
+            f"experiment.metrics = {metrics!r} has {{{filled[0]}}}, and only {{folder}} is filled in: every replicate has a folder of its "
+            "own, so let the script write the same name in each"
+        )
     if not sources:
         raise StudyError("experiment.sources is missing: the files that the command needs, such as [train.py, src]")
     limit = options.get("time_limit")

@@ -37,6 +37,25 @@ def stepwise(seed, settings):
         yield {"step": step, "set": "test", "count": 50, "accuracy": step / 50}
 
 
+def summarised(seed, settings):
+    """Values by step, then one without."""
+    for step in (10, 20):
+        yield {"step": step, "score": 1 / step}
+    yield {"score": 3.0, "best": 0.5}
+
+
+def summarised_pack(draw, settings):
+    """As `summarised`, of all seeds at once."""
+    for part in summarised(0, settings):
+        yield {name: value if name == "step" else torch.full(draw.seeds.shape, value) for name, value in part.items()}
+
+
+def mixed(seed, settings):
+    """A flag first, and a number later."""
+    yield {"score": True}
+    yield {"score": 0.5}
+
+
 def packed(draw, settings):
     """One number a seed, of all seeds at once."""
     return {"mean": draw.uniform((64,)).mean(1)}

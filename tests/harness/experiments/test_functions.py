@@ -201,6 +201,20 @@ def test_values_by_step_and_set_are_all_kept(start, tmp_path):
     assert "accuracy (test) by step" in write_report(open_store(tmp_path / "runs", "own")).read_text().lower()
 
 
+@pytest.mark.parametrize("function", ["summarised", "summarised_pack"])
+def test_a_last_result_without_a_step_is_the_last_value(start, tmp_path, function):
+    assert start(function, "replicates=1")[0] == 0
+    found = {step: value for (_, _, step, _), value in values(tmp_path / "runs", "score").items()}
+    assert found == {10: pytest.approx(0.1), 20: 3.0}
+    assert committed(open_store(tmp_path / "runs", "own")).to_pylist()[0]["steps"] == 20
+
+
+def test_a_metric_that_no_result_has_is_named_at_the_end(start):
+    status, said = start("measure", "experiment.shift=0", "evaluate.metrics.scor=higher", "replicates=2")
+    assert status == 0
+    assert said.count("evaluate.metrics names scor, and no result has it; the results have score, drawn, even") == 1
+
+
 def test_a_packed_function_gives_the_same_in_any_pack(start, tmp_path):
     assert start("packed")[0] == 0
     assert start("packed", "pack.size=5", store="other")[0] == 0
@@ -220,6 +234,7 @@ def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path
     [
         ("other_kind", "the metric score is a number here and was a flag in the replicates before"),
         ("text", "the metric score is 'high', which is no number"),
+        ("mixed", "the metric score is a number here and was a flag in a result before: return one kind"),
         ("nothing", "a result is a NoneType, and must be a mapping of names to numbers"),
     ],
 )

@@ -99,6 +99,17 @@ def test_each_replicate_has_what_its_process_wrote(start, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["beside.py", "scripted.yaml", "work.py"]
 
 
+def test_a_folder_and_a_file_in_it_may_both_be_sources_in_any_order(start, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "beside.py").write_text((tmp_path / "beside.py").read_text())
+    (tmp_path / "src" / "data.txt").write_text("2")
+    work = (tmp_path / "work.py").read_text()
+    (tmp_path / "src" / "work.py").write_text("assert open('src/data.txt').read() == '2'\n" + work)
+    command = "experiment.command=[python, -S, src/work.py, '{mode}', '{seed}']"
+    for number, sources in enumerate(("[src/work.py, src]", "[src, src/work.py]")):
+        assert start(command, f"experiment.sources={sources}", "replicates=1", store=f"runs{number}") == 0, start.said
+
+
 def test_whatever_a_script_does_is_recorded_with_its_reason_and_disturbs_no_other(start, tmp_path, capsys):
     assert start("experiment.mode=odd", "replicates=9", "experiment.time_limit=2") == 1
     store = open_store(tmp_path / "runs", "scripted")
@@ -325,6 +336,7 @@ def test_a_file_of_metrics_that_would_mislead_is_refused(tmp_path, name, text, s
         ("experiment.sources=[gone.py]", "there is no 'gone.py'"),
         ("experiment.sources=[../work.py]", "'../work.py' must be a file or folder in the current one"),
         ("experiment.metrics='{folder}/../m.csv'", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
+        ("experiment.metrics='{folder}/m_{seed}.jsonl'", "has {seed}, and only {folder} is filled in"),
         ("experiment.time_limit=0", "must be a number of seconds above 0"),
     ],
 )

@@ -1,14 +1,16 @@
 """Arguments that several commands take, always in the order STORE STUDY KEY; what they stand for, and how the shell completes them."""
 
 import contextlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from results.errors import StoreError, StudyError
+from results.errors import DamagedFile, StoreError, StudyError
+from results.terminal import say
 
 _Command = TypeVar("_Command", bound=Callable[..., object] | click.Command)
 _STUDY, _STORE = "named study", "named store"  # what the older --study and --store said, in the context's `meta`
@@ -180,6 +182,24 @@ def study_names(uri: str, study: str | None) -> list[str]:
     if study and study not in names:
         raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(names)}")
     return [study] if study else names
+
+
+def each_study(named: Sequence[tuple[str, str]], show: Callable[[str, str], None]) -> None:
+    """show(store, study) for each. What can't be shown is said, and the others are; raises the error where there is nothing else.
+
+    Ends with exit status 1 where a store holds what no study wrote.
+    """
+    refused: list[StudyError | DamagedFile] = []
+    for part, name in named:
+        try:
+            show(part, name)
+        except (StudyError, DamagedFile) as error:
+            refused.append(error)
+            if len(refused) == len(named):
+                raise
+            say(f"{name}: {error}")
+    if any(isinstance(error, DamagedFile) for error in refused):
+        sys.exit(1)
 
 
 def one_study(uri: str, study: str | None) -> str:

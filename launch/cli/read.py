@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from launch.cli.arguments import one_study, open_study, store_study, stores_of, study_names
-from results.errors import StudyError
+from launch.cli.arguments import each_study, one_study, open_study, store_study, stores_of, study_names
 from results.terminal import say
 
 
@@ -27,9 +26,12 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
     stores = stores_of(store) if study is None else [store]
     named = [(part, name) for part in stores for name in study_names(part, study)]
-    for part, name in named:
+
+    def write(part: str, name: str) -> None:
         below = out if out is None or len(named) == 1 else str(Path(out) / name)  # a folder a study
         say(write_report(open_study(part, name), below))
+
+    each_study(named, write)
 
 
 @click.command()
@@ -64,16 +66,8 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
     """Compare each condition of a study with a baseline."""
     from results.report.contrasts import show_contrasts
 
-    names = study_names(store, study)
-    refused = []
-    for name in names:
-        try:
-            show_contrasts(open_study(store, name), baseline, say, across)
-        except StudyError as error:
-            refused.append(error)
-            if len(refused) == len(names):
-                raise
-            say(f"{name}: {error}")
+    named = [(store, name) for name in study_names(store, study)]
+    each_study(named, lambda part, name: show_contrasts(open_study(part, name), baseline, say, across))
 
 
 @click.command()
@@ -85,5 +79,5 @@ def spread(store: str, study: str | None) -> None:
     """
     from results.report.spread import show_spread
 
-    for name in study_names(store, study):
-        show_spread(open_study(store, name), say)
+    named = [(store, name) for name in study_names(store, study)]
+    each_study(named, lambda part, name: show_spread(open_study(part, name), say))

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from results.claims import reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, REPRODUCED, SCALED, VERDICTS, Verdict
-from results.errors import StudyError
+from results.errors import DamagedFile, StudyError
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
 
@@ -15,13 +15,20 @@ _LOOKS = {REPRODUCED: _YES, SCALED: _YES, NOT_REPRODUCED: _NO, NOT_REPRODUCED_SC
 
 
 def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
-    """Print the scoreboard of each study that states claims; 1 where one is not reproduced, else 0.
+    """Print the scoreboard of each study that states claims; 1 where one is not reproduced or a study can't be read, else 0.
 
     Raises ValueError where none of them states a claim.
     """
     refuted = stated = 0
     for store in stores:
-        verdicts = scoreboard(store)
+        try:
+            verdicts = scoreboard(store)
+        except DamagedFile as error:
+            if len(stores) == 1:
+                raise
+            say(f"{store.study}: {error}")
+            refuted += 1
+            continue
         if not verdicts:
             continue
         stated += len(verdicts)

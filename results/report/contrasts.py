@@ -12,6 +12,7 @@ from results.errors import StudyError
 from results.markdown_table import table_lines
 from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.pooled import show_pooled
+from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate, reported_sets
 from results.statistics.bootstrap import Ratio
@@ -158,7 +159,7 @@ def _contrast(
     rates: bool,
 ) -> Contrast:
     missing = sum(_missing(replicate, name) for replicate in (*base.values(), *other.values()))
-    if _crossed(base) or _crossed(other):
+    if share_seeds(base) or share_seeds(other):
         return Contrast(condition, stage, name, missing, None, None, reason="replicates share seeds: no independent sample")
     first, second, paired = _numbers(base, other, name)
     if min(len(first), len(second)) < 2:
@@ -192,12 +193,6 @@ def _numbers(
 
 def _missing(replicate: Replicate, name: str) -> bool:
     return replicate.error(name) is None and replicate.ending(name) != "no_transition"
-
-
-def _crossed(members: dict[Seeds, Replicate]) -> bool:
-    """Whether seeds are crossed: several seeds of one kind, some of them in several replicates. One seed for all does not count."""
-    distinct = (len(set(seeds)) for seeds in zip(*members, strict=True))
-    return any(1 < number < len(members) for number in distinct)
 
 
 def _line(contrast: Contrast, columns: int) -> list[str]:

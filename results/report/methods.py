@@ -20,6 +20,7 @@ from results.report.family import ReportFamily, error_phrases, scored_answers
 from results.report.family_sections import FAMILIES
 from results.rows.options import flatten, split
 from results.rows.plural import counted, ranges
+from results.rows.shared_seeds import caution
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
 from results.store.json_columns import entries
@@ -257,6 +258,8 @@ def _statistics(manifest: Manifest, planned: Sequence[Replicate], families: Sequ
         parts.append(
             "numbers of replicates that failed or are missing are bounded by their being all without error and all diverged"
         )
+    if caution(manifest):
+        parts.append("replicates share initialisation or data seeds, for which these intervals are too narrow")
     if manifest.get("claims"):
         parts.append(f"the claims {', '.join(manifest['claims'])} were judged by rules fixed in the code")
     return "; ".join(parts) + "."

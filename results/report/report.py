@@ -40,6 +40,7 @@ from results.rows.measures import is_experimental
 from results.rows.options import flatten
 from results.rows.plural import ranges
 from results.rows.probe_values import by_key
+from results.rows.shared_seeds import caution
 from results.rows.summary import (
     Replicate,
     raw_rows,
@@ -145,7 +146,7 @@ def page(
         adaptive=lines(manifest, known),
         adaptive_caution=CAUTION,
         groups=_groups(summary),
-        answer=answer(summary, reported_sets(manifest), answers),
+        answer=f"{answer(summary, reported_sets(manifest), answers)} {caution(manifest)}".strip(),
         answers=answers,
         key_figure=key,
         long=len(summary) > MAX_SUMMARY,

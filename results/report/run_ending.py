@@ -12,6 +12,7 @@ from results.report.first_screen import answer, answer_of_values
 from results.report.page_template import format_rate
 from results.rows.measures import is_experimental
 from results.rows.plural import counted
+from results.rows.shared_seeds import caution
 from results.rows.summary import reported_sets
 from results.store.manifest import label, newest_manifest
 from results.store.tables import Store
@@ -29,7 +30,8 @@ def run_ending(store: Store, report: Path) -> list[str]:
     if is_experimental(newest[1]):
         return [*_values(summary), answer_of_values(summary)]
     reported = reported_sets(newest[1])
-    return [*_errors(summary, reported), answer(summary, reported, scored_answers(newest[1]["conditions"], FAMILIES))]
+    found = answer(summary, reported, scored_answers(newest[1]["conditions"], FAMILIES))
+    return [*_errors(summary, reported), *filter(None, (found, caution(newest[1])))]
 
 
 def _errors(summary: pa.Table, reported: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from results.markdown_table import table_lines
 from results.report.family import scored_answers
 from results.report.family_sections import FAMILIES
 from results.rows.measures import is_experimental
+from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import at_last_step, reported_sets
 from results.statistics.variance import effective, icc_interval, split
@@ -40,7 +41,8 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
         for name in reported_sets(manifest):
             ended = [member for member in members if name in member.scores and member.status == "finished"]
             scored = [counts[replicate.key, replicate.stage, name] for replicate in ended]
-            rows.append((label(condition, stage), name, *_cells(scored, len(members))))
+            shared = share_seeds([member.seeds for member in members])
+            rows.append((label(condition, stage), name, *_cells(scored, len(members), shared)))
     for line in table_lines(_COLUMNS, rows):
         say(line)
 
@@ -51,10 +53,14 @@ def _last(replicates: pa.Table, rows: pa.Table) -> dict[tuple[str, int, str], tu
     return {(row["key"], row["stage"], row["set"]): tuple(row[name] for name in _COUNTS) for row in raw.to_pylist()}
 
 
-def _cells(scored: list[tuple[int, ...]], planned: int) -> list[str]:
+def _cells(scored: list[tuple[int, ...]], planned: int, shared: bool) -> list[str]:
     left_out = str(planned - len(scored))
+    if shared:
+        return [str(len(scored)), left_out, *("–",) * 4, "replicates share seeds: no independent sample"]
     if len(scored) < 2:
         return [str(len(scored)), left_out, *("–",) * 4, "needs at least 2 replicates"]
+    if min(row[_COUNTS.index("sequences")] for row in scored) < 2:
+        return [str(len(scored)), left_out, *("–",) * 4, "needs at least 2 strings"]
     errors, reads = effective(*map(list, zip(*scored, strict=True)))
     spread, interval = split(errors, reads), icc_interval(errors, reads)
     total = spread.between + spread.within

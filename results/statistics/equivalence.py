@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from results.errors import StoreError, StudyError
 from results.markdown_table import table_lines
+from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
 from results.statistics.intervals import Interval
@@ -65,6 +66,8 @@ def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[
             f"{condition} has the stages {', '.join(map(str, stages))}, and a seed in each is no replicate of its own: "
             "`manyseeds compare` tells stages apart"
         )
+    if share_seeds([replicate.seeds for replicate in members]):
+        raise StudyError(f"replicates of {condition} share seeds and are no independent sample: run it with paired seeds")
     errors = [replicate.error(name) for replicate in members]
     missing = errors.count(None)
     if missing:

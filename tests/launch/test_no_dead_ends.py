@@ -10,7 +10,7 @@ from harness.local import run_manifest
 from harness.prepare import starter_of
 from harness.study.load import load
 from launch.cli import cli
-from results.errors import StudyError
+from results.errors import DamagedFile, StudyError
 from results.output import output_folder
 from tests.harness.tiny import write_study
 from tests.page_code import ROOT
@@ -67,3 +67,17 @@ def test_a_store_is_compared_beyond_a_study_with_one_condition(tmp_path):
     alone = CliRunner().invoke(cli, ["compare", str(tmp_path), "fflm-lstm"])
     assert isinstance(alone.exception, StudyError)
     assert "only condition" in str(alone.exception)
+
+
+@pytest.mark.parametrize("command", ["report", "claims", "compare", "spread"])
+def test_a_study_that_can_not_be_read_hides_no_other(tmp_path, command):
+    for study, name in (("fflm-quick", "fflm-quick"), ("fflm-lstm", "fflm-lstm"), ("fflm-quick", "unreadable")):
+        shutil.copytree(ROOT / "docs/studies/flipflop" / study, tmp_path / name)
+    (manifest,) = (tmp_path / "unreadable" / "manifests").iterdir()
+    manifest.write_text("{")
+    both = CliRunner().invoke(cli, [command, str(tmp_path)])
+    assert both.exit_code == 1
+    assert f"unreadable: {manifest} " in both.output
+    assert len(both.output.splitlines()) > 1
+    alone = CliRunner().invoke(cli, [command, str(tmp_path), "unreadable"])
+    assert isinstance(alone.exception, DamagedFile)

@@ -5,7 +5,7 @@ import pytest
 from results.report.spread import show_spread
 from results.statistics.variance import effective, icc_interval, split
 from results.store.tables import committed, open_store, read
-from tests.results.synthetic import manifest, write
+from tests.results.synthetic import SETS, manifest, write
 
 
 def test_every_condition_and_set_has_the_split_of_its_finished_replicates(tmp_path):
@@ -32,3 +32,11 @@ def test_every_condition_and_set_has_the_split_of_its_finished_replicates(tmp_pa
 def test_a_store_without_the_study_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"no study 'none' .*: run it first"):
         show_spread(open_store(str(tmp_path), "none"), print)
+
+
+def test_a_set_of_one_string_has_no_split(tmp_path, monkeypatch):
+    monkeypatch.setitem(SETS, "sparse", SETS["sparse"] | {"sequences": 1})
+    store, said = open_store(str(tmp_path), "synthetic"), []
+    write(store, manifest())
+    show_spread(store, said.append)
+    assert sum("needs at least 2 strings" in line for line in said) == 2

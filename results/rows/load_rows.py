@@ -91,7 +91,7 @@ def load(
         raise StudyError(f"there is no table {table!r}; tables: {', '.join(TABLES)}{nearest(table, TABLES)}")
     own = SCHEMAS[table].names
     beside = [] if table == "failures" else [name for name in SCHEMAS["replicates"].names if name not in own]
-    wanted = own if columns is None else list(columns)
+    wanted = own if columns is None else list(dict.fromkeys(columns))
     for name in (*wanted, *conditions):
         if name not in own and name not in beside:
             where, known = f"{table} and replicates" if beside else table, [*own, *beside]

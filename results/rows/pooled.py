@@ -60,7 +60,9 @@ def show_pooled(
     say(
         f"{manifest['study']}: conditions over all values of {across}, against {name}; P(better) above 0.5 is better than {name}."
     )
-    say("95 % intervals by a bootstrap that resamples the replicates of each value alone (Agarwal et al. 2021)")
+    say(
+        "95 % intervals by a bootstrap that resamples the replicates of each value alone (Agarwal et al. 2021), which needs 10 in all"
+    )
     say("")
     columns = ("condition", "metric", f"values of {across}", "replicates", "missing", "interquartile mean", "P(better)")
     rows = (
@@ -79,7 +81,7 @@ def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseli
     if not all(values.size for values in (*own, *other)):
         return [*start, "a value has no replicate with a number", ""]
     low, high = ends(interquartile_mean_interval(*own), measure)
-    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g} [{low:.4g}, {high:.4g}]"
+    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g} [{low:.4g}, {high:.4g}]".replace("inf", "∞")
     if is_baseline:
         return [*start, middle, "baseline"]
     chance, within = mean_superiority(own, other)

@@ -11,6 +11,9 @@ from results.statistics.comparison import differences
 from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
 
 RESAMPLES = 2000
+FEWEST = (
+    10  # replicates that a bootstrap needs: below, its percentiles are far too narrow, and of one replicate they are a point
+)
 _BLOCK = 4_000_000  # most resampled values in memory at once
 
 
@@ -29,12 +32,12 @@ def interquartile_mean(values: ArrayLike) -> float:
 def interquartile_mean_interval(*strata: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
     """Interval of the interquartile mean by a seeded percentile bootstrap over replicates: too narrow below about 20 replicates.
 
-    Several strata, such as tasks, are pooled into one mean of the middle half of all values, so they must share one scale; each stratum is
-    resampled by itself.
+    With fewer than `FEWEST` replicates, over all strata together, it has no ends. Several strata, such as tasks, are pooled into one mean
+    of the middle half of all values, so they must share one scale; each stratum is resampled by itself.
     """
     groups = [np.asarray(values, dtype=np.float64) for values in strata]
     total = sum(values.size for values in groups)
-    if not total:
+    if total < FEWEST:
         return Interval(-np.inf, np.inf)
     random, cut, rows, means = np.random.default_rng(seed), total // 4, max(1, _BLOCK // total), []
     for start in range(0, RESAMPLES, rows):

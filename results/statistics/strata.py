@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from results.statistics.bootstrap import percentiles
 from results.statistics.intervals import CONFIDENCE, Interval
-from results.statistics.real_values import RESAMPLES
+from results.statistics.real_values import FEWEST, RESAMPLES
 
 
 def mean_superiority(
@@ -19,7 +19,8 @@ def mean_superiority(
 ) -> tuple[float, Interval]:
     """P(second costs more) + P(they are equal)/2, averaged over strata, with its interval; first[i] and second[i] are one stratum.
 
-    The interval is a percentile bootstrap that resamples each condition of each stratum by itself.
+    The interval is a percentile bootstrap that resamples each condition of each stratum by itself. With fewer than `FEWEST` replicates of a
+    condition, over all strata together, it is 0 … 1.
     """
     random = np.random.default_rng(seed)
     estimates, drawn = [], np.zeros(RESAMPLES)
@@ -30,4 +31,5 @@ def mean_superiority(
         times_x, times_y = (random.multinomial(n, np.full(n, 1 / n), RESAMPLES) for n in (x.size, y.size))
         drawn += np.einsum("rn,rn->r", times_x, times_y @ wins.T) / wins.size
     means = drawn / len(estimates)
-    return float(np.mean(estimates)), percentiles(means, means, confidence)
+    few = min(sum(map(np.size, side)) for side in (first, second)) < FEWEST
+    return float(np.mean(estimates)), Interval(0.0, 1.0) if few else percentiles(means, means, confidence)

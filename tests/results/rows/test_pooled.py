@@ -1,7 +1,5 @@
 """`manyseeds compare --across`: conditions over all values of one setting, from imported runs to the printed table."""
 
-import re
-
 import pytest
 
 from harness.exchange.finished_runs import Columns, import_runs
@@ -37,7 +35,7 @@ def test_conditions_are_compared_within_each_value_and_averaged(store):
     assert slow[6] == "baseline"
     assert fast[5].startswith("5.75 [")  # the mean of 2, 2, 9, 10
     chance = ((15 + 1 / 2) / 16 + (6 + 8 / 2) / 16) / 2  # pairs that are won, and half of those that are equal
-    assert re.fullmatch(rf"{chance:.2f} \[0\.\d\d, 0\.\d\d\]", fast[6])
+    assert fast[6] == f"{chance:.2f} [0.00, 1.00]"  # 8 replicates are too few for an interval
 
 
 @pytest.mark.parametrize(

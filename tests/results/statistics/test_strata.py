@@ -47,5 +47,11 @@ def test_the_probability_of_improvement_of_published_scores_is_rliables(scores):
 
 def test_a_resample_keeps_the_replicates_of_each_stratum():
     """Strata that differ by much, each without any spread: nothing is uncertain. A bootstrap of the pooled values would say otherwise."""
-    assert interquartile_mean_interval([1.0] * 4, [9.0] * 4) == Interval(5.0, 5.0)
-    assert mean_superiority([[1.0] * 3, [9.0] * 3], [[1.0] * 3, [np.inf] * 2]) == (0.75, Interval(0.75, 0.75))
+    assert interquartile_mean_interval([1.0] * 6, [9.0] * 6) == Interval(5.0, 5.0)
+    assert mean_superiority([[1.0] * 6, [9.0] * 6], [[1.0] * 6, [np.inf] * 4]) == (0.75, Interval(0.75, 0.75))
+
+
+def test_fewer_than_ten_replicates_have_no_interval():
+    assert interquartile_mean_interval([1.0] * 4, [9.0] * 5) == Interval(-np.inf, np.inf)
+    assert interquartile_mean_interval([1.0]) == Interval(-np.inf, np.inf)
+    assert mean_superiority([[1.0] * 5, [9.0] * 5], [[1.0] * 5, [np.inf] * 4]) == (0.75, Interval(0.0, 1.0))

@@ -134,6 +134,7 @@ def test_the_page_reads_the_reports_file(study, monkeypatch):
 
 
 def test_all_settings_become_columns_with_their_defaults(study):
+    assert results.load(study.root, columns=["set", "condition", "set"]).column_names == ["set", "condition"]
     rows = results.load(study.root, table="replicates", columns=["condition"], config=True).to_pylist()
     assert {row["condition"]: row["train.lr"] for row in rows} == {"lstm": 0.25, "deep": 0.5}
     assert {row["condition"]: row["model.layers"] for row in rows} == {"lstm": 1, "deep": 2}

@@ -63,8 +63,11 @@ def run(
             paired = isinstance(chosen_probe, PairProbe)
             fresh = _compare(store, rows, probe, count, settings) if paired else _probe(store, rows, probe, count, settings)
             had = len(rows) - fresh
-            kept = ", on the strings of then: for others, move its files out of the folder probes" if had and asked else ""
-            say(f"{store.study}: {probe} of {fresh} replicates added, {had} had it{kept}")
+            say(f"{store.study}: {probe} of {fresh} replicates added, {had} had it")
+            if had and asked is not None and not paired:
+                say(
+                    f"  rows that were there keep their strings: to make them with {asked}, move the probe's files out of probes/ first"
+                )
         if figures is not None and chosen_probe.figures is not None:
             for path in chosen_probe.figures(store, Path(figures) / store.study):
                 say(f"  {path}")

@@ -117,4 +117,8 @@ def test_rows_reach_the_store_of_causal_transformers_on_gridworlds_alone(tmp_pat
     assert {(layer, head) for _, layer, head, item in found if item == "visits"} == {(0, 0), (0, 1), (1, 0), (1, 1)}
     assert all(0 <= value <= 1 for value in found.values())
     main(["probe", str(tmp_path / "runs"), "--probe", "boundaries"])
-    assert "0 replicates added, 1 had it" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0 replicates added, 1 had it" in said
+    assert "keep their strings" not in said
+    main(["probe", str(tmp_path / "runs"), "--probe", "boundaries", "--strings", "8"])
+    assert "rows that were there keep their strings: to make them with 8, move" in capsys.readouterr().out

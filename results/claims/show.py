@@ -17,17 +17,18 @@ _LOOKS = {REPRODUCED: _YES, SCALED: _YES, NOT_REPRODUCED: _NO, NOT_REPRODUCED_SC
 def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
     """Print the scoreboard of each study that states claims; 1 where one is not reproduced or a study can't be read, else 0.
 
-    Raises ValueError where none of them states a claim.
+    Raises ValueError where none of them states a claim, and the last error where none can be read.
     """
-    refuted = stated = 0
+    refuted = stated = unread = 0
     for store in stores:
         try:
             verdicts = scoreboard(store)
-        except DamagedFile as error:
-            if len(stores) == 1:
+        except (StudyError, DamagedFile) as error:
+            unread += 1
+            if unread == len(stores):
                 raise
             say(f"{store.study}: {error}")
-            refuted += 1
+            refuted += isinstance(error, DamagedFile)
             continue
         if not verdicts:
             continue

@@ -161,11 +161,14 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
     if _told_apart(joint) or (not apart and len({_share(row) for row in joint}) > 1):
         return _without_error(joint, len(reported))
     if not apart:
-        if not joint:
-            return "The medians of all conditions are equal; no replicate has a number on every set yet."
-        zero, of = joint[0]["jointly_zero"], joint[0]["jointly_zero_of"]
-        alike = all(row["jointly_zero_of"] == of for row in joint)
-        every = f"{zero:,} of {of:,}" if alike else f"{100 * zero / of:.0f} % of the"
+        if without := [row for row in first if not row["jointly_zero_of"]]:
+            whose = f" of {_name(without[0]) if len(without) == 1 else counted(len(without), 'condition')}" if joint else ""
+            return f"The medians of all conditions are equal; no replicate{whose} has a number on every set yet."
+        every = (
+            f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}"
+            if _as_many(joint)
+            else f"{_per_cent(joint[0])} of the"
+        )
         conditions = "Both" if len(first) == 2 else f"All {len(first)}"
         return f"{conditions} conditions are alike: in each, {every} replicates make no error{_where(len(reported))}."
     return _medians(max(apart, key=_reach), len(reported))
@@ -231,17 +234,14 @@ def _alone(row: Row, sets: int, answers: str) -> str:
 def _without_error(rows: Sequence[Row], sets: int) -> str:
     first, *others = sorted(rows, key=_share, reverse=True)
     if len(rows) > MOST_NAMED:
-        last = others[-1]
-        tied = sum(_alike(row, last) for row in others)
-        fewest = (
-            f"{tied} others have the fewest, {_zeros(last)} each"
-            if tied > 1
-            else f"{_name(last)} has the fewest, {_zeros(last)}"
+        leading, trailing = ([row for row in rows if _share(row) == _share(end)] for end in (first, others[-1]))
+        most, fewest = ("most", "fewest") if _as_many(rows) else ("largest share of", "smallest")
+        best = f"{len(leading)} have" if len(leading) > 1 else f"{_name(first)} has"
+        worst = f"{len(trailing)} others have" if len(trailing) > 1 else f"{_name(trailing[0])} has"
+        return (
+            f"Of {len(rows)} conditions, {best} the {most} replicates without an error{_where(sets)}, {_zeros_of_each(leading)}; "
+            f"{worst} the {fewest}, {_zeros_of_each(trailing)}."
         )
-        leading = sum(_alike(row, first) for row in rows)
-        who = f"{leading} have" if leading > 1 else f"{_name(first)} has"
-        each = " each" if leading > 1 else ""
-        return f"Of {len(rows)} conditions, {who} the most replicates without an error{_where(sets)}, {_zeros(first)}{each}; {fewest}."
     rest = "; ".join(f"{_name(row)}: {_zeros(row)}" for row in others)
     return f"Replicates without an error{_where(sets)}: {_name(first)} has {_zeros(first)}; {rest}."
 
@@ -268,8 +268,19 @@ def _medians(rows: Sequence[Row], sets: int) -> str:
     )
 
 
-def _alike(row: Row, other: Row) -> bool:
-    return _share(row) == _share(other) and row["jointly_zero_of"] == other["jointly_zero_of"]
+def _as_many(rows: Sequence[Row]) -> bool:
+    """Whether as many replicates of each condition have a number on every set."""
+    return len({row["jointly_zero_of"] for row in rows}) == 1
+
+
+def _zeros_of_each(rows: Sequence[Row]) -> str:
+    """How many replicates of each of these conditions, which have the same share, make no error."""
+    numbers = _zeros(rows[0]) if _as_many(rows) else _per_cent(rows[0])
+    return f"{numbers} each" if len(rows) > 1 else numbers
+
+
+def _per_cent(row: Row) -> str:
+    return f"{100 * _share(row):.3g} %"
 
 
 def _share(row: Row) -> float:

@@ -28,7 +28,7 @@ def run_ending(store: Store, report: Path) -> list[str]:
         return []
     summary = pa.parquet.read_table(report.parent / "summary.parquet")
     if is_experimental(newest[1]):
-        return [*_values(summary), answer_of_values(summary)]
+        return [*_values(summary), *filter(None, (answer_of_values(summary), caution(newest[1])))]
     reported = reported_sets(newest[1])
     found = answer(summary, reported, scored_answers(newest[1]["conditions"], FAMILIES))
     return [*_errors(summary, reported), *filter(None, (found, caution(newest[1])))]

@@ -20,6 +20,7 @@ from results.report.values_figure import curves_by_condition, values_by_conditio
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import ranges
+from results.rows.shared_seeds import caution
 from results.rows.summary import Replicate, errors_of, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, summarise_values, value_rows
 from results.statistics.real_values import wants_log_axis
@@ -57,7 +58,7 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
         measures=measures,
         arrays=_arrays(evaluations),
         column_of=column_of,
-        answer=answer_of_values(summary),
+        answer=f"{answer_of_values(summary)} {caution(manifest)}".strip(),
         undeclared=list(
             dict.fromkeys(measure.metric for measure in measures if not measure.declared and measure.kind == "number")
         ),

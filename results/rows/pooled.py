@@ -13,9 +13,10 @@ from results.markdown_table import table_lines
 from results.plain_values import Options, Tree, Value
 from results.rows.measures import Measure
 from results.rows.options import flatten
+from results.rows.shared_seeds import share_seeds
 from results.rows.summary import Replicate, errors_of
 from results.rows.value_summary import ends, value
-from results.statistics.real_values import interquartile_mean, interquartile_mean_interval
+from results.statistics.real_values import FEWEST, FEWEST_EACH, enough, interquartile_mean, interquartile_mean_interval
 from results.statistics.strata import mean_superiority
 from results.store.manifest import Manifest
 
@@ -61,7 +62,8 @@ def show_pooled(
         f"{manifest['study']}: conditions over all values of {across}, against {name}; P(better) above 0.5 is better than {name}."
     )
     say(
-        "95 % intervals by a bootstrap that resamples the replicates of each value alone (Agarwal et al. 2021), which needs 10 in all"
+        "95 % intervals by a bootstrap that resamples the replicates of each value alone (Agarwal et al. 2021); there is none with fewer "
+        f"than {FEWEST} replicates in all, or {FEWEST_EACH} of a value"
     )
     say("")
     columns = ("condition", "metric", f"values of {across}", "replicates", "missing", "interquartile mean", "P(better)")
@@ -80,12 +82,18 @@ def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseli
     start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(valued), str(planned - valued)]
     if not all(values.size for values in (*own, *other)):
         return [*start, "a value has no replicate with a number", ""]
-    low, high = ends(interquartile_mean_interval(*own), measure)
-    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g} [{low:.4g}, {high:.4g}]".replace("inf", "∞")
+    if any(share_seeds([replicate.seeds for replicate in side[stratum]]) for side in (group, base) for stratum in base):
+        return [*start, "replicates share seeds: no independent sample", ""]
+    middle = f"{value(interquartile_mean(np.concatenate(own)), measure):.4g}"
+    if enough(*own):
+        low, high = ends(interquartile_mean_interval(*own), measure)
+        middle += f" [{low:.4g}, {high:.4g}]"
+    middle = middle.replace("inf", "∞")
     if is_baseline:
         return [*start, middle, "baseline"]
     chance, within = mean_superiority(own, other)
-    return [*start, middle, f"{chance:.2f} [{within.low:.2f}, {within.high:.2f}]"]
+    better = f"{chance:.2f}"
+    return [*start, middle, f"{better} [{within.low:.2f}, {within.high:.2f}]" if enough(*own) and enough(*other) else better]
 
 
 def _settings(node: Options) -> Tree:

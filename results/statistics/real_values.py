@@ -11,9 +11,7 @@ from results.statistics.comparison import differences
 from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, quantile_interval
 
 RESAMPLES = 2000
-FEWEST = (
-    10  # replicates that a bootstrap needs: below, its percentiles are far too narrow, and of one replicate they are a point
-)
+FEWEST, FEWEST_EACH = 10, 3  # replicates that a bootstrap needs in all, and of each stratum: below, it is far too narrow
 _BLOCK = 4_000_000  # most resampled values in memory at once
 
 
@@ -29,15 +27,21 @@ def interquartile_mean(values: ArrayLike) -> float:
     return float(middle.mean()) if middle.size else float("nan")
 
 
+def enough(*strata: ArrayLike) -> bool:
+    """Whether there are the replicates that a bootstrap needs: a resample of one has no spread, and one of few has too little."""
+    sizes = [np.size(values) for values in strata]
+    return sum(sizes) >= FEWEST and min(sizes) >= FEWEST_EACH
+
+
 def interquartile_mean_interval(*strata: ArrayLike, confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
     """Interval of the interquartile mean by a seeded percentile bootstrap over replicates: too narrow below about 20 replicates.
 
-    With fewer than `FEWEST` replicates, over all strata together, it has no ends. Several strata, such as tasks, are pooled into one mean
-    of the middle half of all values, so they must share one scale; each stratum is resampled by itself.
+    It has no ends where these are not `enough`. Several strata, such as tasks, are pooled into one mean of the middle half of all values,
+    so they must share one scale; each stratum is resampled by itself.
     """
     groups = [np.asarray(values, dtype=np.float64) for values in strata]
     total = sum(values.size for values in groups)
-    if total < FEWEST:
+    if not enough(*groups):
         return Interval(-np.inf, np.inf)
     random, cut, rows, means = np.random.default_rng(seed), total // 4, max(1, _BLOCK // total), []
     for start in range(0, RESAMPLES, rows):

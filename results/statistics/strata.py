@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from results.statistics.bootstrap import percentiles
 from results.statistics.intervals import CONFIDENCE, Interval
-from results.statistics.real_values import FEWEST, RESAMPLES
+from results.statistics.real_values import RESAMPLES, enough
 
 
 def mean_superiority(
@@ -19,8 +19,8 @@ def mean_superiority(
 ) -> tuple[float, Interval]:
     """P(second costs more) + P(they are equal)/2, averaged over strata, with its interval; first[i] and second[i] are one stratum.
 
-    The interval is a percentile bootstrap that resamples each condition of each stratum by itself. With fewer than `FEWEST` replicates of a
-    condition, over all strata together, it is 0 … 1.
+    The interval is a percentile bootstrap that resamples each condition of each stratum by itself. Where the replicates of one are
+    not `enough`, it is 0 … 1.
     """
     random = np.random.default_rng(seed)
     estimates, drawn = [], np.zeros(RESAMPLES)
@@ -31,5 +31,5 @@ def mean_superiority(
         times_x, times_y = (random.multinomial(n, np.full(n, 1 / n), RESAMPLES) for n in (x.size, y.size))
         drawn += np.einsum("rn,rn->r", times_x, times_y @ wins.T) / wins.size
     means = drawn / len(estimates)
-    few = min(sum(map(np.size, side)) for side in (first, second)) < FEWEST
-    return float(np.mean(estimates)), Interval(0.0, 1.0) if few else percentiles(means, means, confidence)
+    interval = percentiles(means, means, confidence) if enough(*first) and enough(*second) else Interval(0.0, 1.0)
+    return float(np.mean(estimates)), interval

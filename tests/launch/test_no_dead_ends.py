@@ -81,3 +81,9 @@ def test_a_study_that_can_not_be_read_hides_no_other(tmp_path, command):
     assert len(both.output.splitlines()) > 1
     alone = CliRunner().invoke(cli, [command, str(tmp_path), "unreadable"])
     assert isinstance(alone.exception, DamagedFile)
+    for name in ("fflm-quick", "fflm-lstm"):
+        (manifest,) = (tmp_path / name / "manifests").iterdir()
+        manifest.write_text("{")
+    none = CliRunner().invoke(cli, [command, str(tmp_path)])
+    assert isinstance(none.exception, DamagedFile)
+    assert "fflm-lstm: " in none.output

@@ -56,9 +56,24 @@ def test_conditions_that_are_alike_may_have_other_numbers_of_replicates() -> Non
     assert said(row("a", 0.0, 10), row("b", 0.0, 20, 20)).endswith(
         "alike: in each, 100 % of the replicates make no error on either set."
     )
+    assert "in each, 33.3 % of the replicates" in said(row("a", 0.3, 10, 30), row("b", 0.3, 20, 60))
     nobody = {"jointly_zero": 0, "jointly_zero_of": 0}
     assert said(row("a", 0.0, 0) | nobody, row("b", 0.0, 0) | nobody) == (
         "The medians of all conditions are equal; no replicate has a number on every set yet."
+    )
+    assert said(row("a", 0.0, 10), row("b", 0.0, 0) | nobody) == (
+        "The medians of all conditions are equal; no replicate of b has a number on every set yet."
+    )
+
+
+def test_equal_shares_of_other_numbers_of_replicates_tie() -> None:
+    assert said(row("a", 0.0, 9), row("b", 0.0, 18, 20), row("c", 0.1, 0), row("d", 0.1, 0, 20)) == (
+        "Of 4 conditions, 2 have the largest share of replicates without an error on either set, 90 % each; 2 others have the smallest, "
+        "0 % each."
+    )
+    assert said(row("a", 0.0, 9), row("b", 0.0, 12, 20), row("c", 0.1, 0), row("d", 0.1, 0)) == (
+        "Of 4 conditions, a has the largest share of replicates without an error on either set, 9 of 10 (95 %: 55.5 to 99.7 %); 2 others "
+        "have the smallest, 0 of 10 (95 %: 0.0 to 30.8 %) each."
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from results.report.first_screen import answer
 from results.report.run_ending import MOST_ROWS, run_ending
 from results.rows.measures import Measure
+from results.rows.shared_seeds import caution
 from results.rows.summary import Replicate, Score, replicates_of, reported_sets, summarise, to_parquet
 from results.rows.value_summary import summarise_values
 from results.store.tables import committed, open_store, read
@@ -63,9 +64,8 @@ def test_experiments_end_with_their_values(tmp_path, monkeypatch):
     known = [replicate(name, seed, low + seed / 100) for name, low in (("deep", 0.6), ("flat", 0.2)) for seed in range(11)]
     known.append(replicate("flat", 11, 0.0, "diverged"))
     (tmp_path / "summary.parquet").write_bytes(to_parquet(summarise_values(known, measures)))
-    monkeypatch.setattr(
-        "results.report.run_ending.newest_manifest", lambda store: ("", {"conditions": [{"config": {"experiment": {}}}]})
-    )
+    plan = {"conditions": [{"config": {"experiment": {}}}], "replicates": [["k", 0, seed, seed] for seed in range(4)]}
+    monkeypatch.setattr("results.report.run_ending.newest_manifest", lambda store: ("", plan))
     heading, *rows, last = run_ending(None, tmp_path / "index.html")
     assert heading.split() == "condition metric finished diverged true min median max".split()
     assert [row.split() for row in rows] == [
@@ -77,3 +77,5 @@ def test_experiments_end_with_their_values(tmp_path, monkeypatch):
     assert last == (
         "The median accuracy is highest, 0.65 (95 %: 0.61 to 0.69), for deep, and lowest, 0.245 (95 %: 0.21 to 0.28), for flat."
     )
+    plan["replicates"] = [["k", 0, init, data] for init in range(2) for data in range(2)]
+    assert run_ending(None, tmp_path / "index.html")[-2:] == [last, caution(plan)]

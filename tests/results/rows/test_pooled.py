@@ -1,10 +1,17 @@
 """`manyseeds compare --across`: conditions over all values of one setting, from imported runs to the printed table."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from harness.exchange.finished_runs import Columns, import_runs
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
+from results.rows.measures import measures_of
+from results.rows.pooled import show_pooled
+from results.rows.study_rows import read_study
+from results.store.manifest import manifest_of
 from results.store.tables import open_store
 
 # scores of seeds 0, 1, …; the games differ by more than the algorithms do
@@ -18,8 +25,18 @@ SCORES = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pooled")
-    rows = [(*names, seed, score) for names, scores in SCORES.items() for seed, score in enumerate(scores)]
+    return _imported(tmp_path_factory.mktemp("pooled"), SCORES)
+
+
+def _compared(store):
+    """The cells of the last two lines."""
+    said = []
+    show_contrasts(store, None, said.append, "game")
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in said[-2:]]
+
+
+def _imported(folder, scores_of):
+    rows = [(*names, seed, score) for names, scores in scores_of.items() for seed, score in enumerate(scores)]
     path, found = folder / "scores.csv", open_store(folder / "runs", "games")
     path.write_text("algorithm,game,seed,score\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
     import_runs(found, path, Columns("seed", ("algorithm", "game"), {"score": "higher"}), "q", lambda text: None)
@@ -27,15 +44,31 @@ def store(tmp_path_factory):
 
 
 def test_conditions_are_compared_within_each_value_and_averaged(store):
-    said = []
-    show_contrasts(store, None, said.append, "game")
-    slow, fast = ([cell.strip() for cell in line.strip("|").split("|")] for line in said[-2:])
+    slow, fast = _compared(store)
     assert slow[:5] == ["algorithm=slow", "score (higher is better)", "2", "8", "0"]
-    assert slow[5].startswith("5 [")  # the mean of 2, 2, 8, 8
-    assert slow[6] == "baseline"
-    assert fast[5].startswith("5.75 [")  # the mean of 2, 2, 9, 10
+    assert slow[5:] == ["5", "baseline"]  # the mean of 2, 2, 8, 8; 8 replicates are too few for an interval
+    assert fast[5] == "5.75"  # the mean of 2, 2, 9, 10
     chance = ((15 + 1 / 2) / 16 + (6 + 8 / 2) / 16) / 2  # pairs that are won, and half of those that are equal
-    assert fast[6] == f"{chance:.2f} [0.00, 1.00]"  # 8 replicates are too few for an interval
+    assert fast[6] == f"{chance:.2f}"
+
+
+def test_ten_replicates_of_both_have_intervals(tmp_path):
+    slow, fast = _compared(_imported(tmp_path, {names: [*scores, 5] for names, scores in SCORES.items()}))
+    assert re.fullmatch(r"5 \[\d\.?\d*, \d\.?\d*\]", slow[5])
+    assert re.fullmatch(r"0\.\d\d \[0\.\d\d, 0\.\d\d\]", fast[6])
+
+
+def test_replicates_that_share_seeds_are_not_compared(store):
+    manifest = manifest_of(store)
+    study = read_study(store, manifest)
+    crossed = [
+        replace(replicate, init_seed=replicate.init_seed // 2, data_seed=replicate.data_seed % 2)
+        for replicate in study.replicates
+    ]
+    said = []
+    show_pooled(manifest, crossed, measures_of(manifest, study.evaluations), "game", None, said.append)
+    assert sum("replicates share seeds: no independent sample" in line for line in said) == 2
+    assert "baseline" not in said[-2]
 
 
 @pytest.mark.parametrize(

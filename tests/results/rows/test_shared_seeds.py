@@ -4,11 +4,14 @@ import itertools
 
 import pytest
 
+from harness.exchange.finished_runs import Columns, import_runs
 from results.report.report import write_report
 from results.report.run_ending import run_ending
 from results.report.spread import show_spread
+from results.report.values_report import values_report
 from results.rows.shared_seeds import caution, share_seeds
 from results.statistics.equivalence import main
+from results.store.manifest import manifest_of
 from results.store.tables import open_store
 from tests.results.synthetic import manifest, write
 
@@ -34,6 +37,7 @@ def test_intervals_over_replicates_that_share_seeds_are_said_to_be_too_narrow(tm
     assert caution(plan).startswith(SENTENCE) == crossed
     page = write_report(store)
     assert (SENTENCE in page.read_text()) == crossed
+    assert ("seeds, for which these intervals are too narrow" in page.read_text()) == crossed
     assert (SENTENCE in "".join(run_ending(store, page))) == crossed
     said = []
     show_spread(store, said.append)
@@ -41,3 +45,14 @@ def test_intervals_over_replicates_that_share_seeds_are_said_to_be_too_narrow(tm
     words = [str(tmp_path), plan["study"], "transformer", "lstm", "--sets", "sparse", "--margin", "0.15"]
     assert main(words) == (2 if crossed else 0)
     assert ("replicates of transformer share seeds" in capsys.readouterr().err) == crossed
+
+
+@pytest.mark.parametrize("crossed", [True, False])
+def test_the_report_of_experiments_says_so_too(tmp_path, crossed):
+    path, store = tmp_path / "scores.csv", open_store(str(tmp_path / "runs"), "scores")
+    path.write_text("condition,seed,score\n" + "".join(f"slow,{seed},{seed}\n" for seed in range(4)))
+    import_runs(store, path, Columns("seed", ("condition",), {"score": "higher"}), "q", lambda text: None)
+    plan = manifest_of(store)
+    if crossed:
+        plan["replicates"] = [[key, index, init // 2, data % 2] for key, index, init, data in plan["replicates"]]
+    assert (SENTENCE in values_report(store, plan, ())["index.html"].decode()) == crossed

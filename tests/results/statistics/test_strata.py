@@ -55,3 +55,11 @@ def test_fewer_than_ten_replicates_have_no_interval():
     assert interquartile_mean_interval([1.0] * 4, [9.0] * 5) == Interval(-np.inf, np.inf)
     assert interquartile_mean_interval([1.0]) == Interval(-np.inf, np.inf)
     assert mean_superiority([[1.0] * 5, [9.0] * 5], [[1.0] * 5, [np.inf] * 4]) == (0.75, Interval(0.0, 1.0))
+
+
+def test_fewer_than_three_replicates_of_a_stratum_have_no_interval():
+    """A resample of one replicate is that replicate, so tasks with one seed each would have an interval without any width."""
+    assert interquartile_mean_interval(*([float(task)] for task in range(12))) == Interval(-np.inf, np.inf)
+    assert interquartile_mean_interval([1.0] * 10, [9.0] * 2) == Interval(-np.inf, np.inf)
+    assert mean_superiority([[1.0]] * 12, [[1.0]] * 12) == (0.5, Interval(0.0, 1.0))
+    assert mean_superiority([[1.0] * 8, [9.0] * 8], [[1.0] * 8, [np.inf] * 2]) == (0.75, Interval(0.0, 1.0))

@@ -124,7 +124,8 @@ def _start_ray(
 def _keep_manifest(prepared: Prepared) -> None:
     """Write the manifest of a study with nothing left to train, if the newest one says something else of the study.
 
-    Readers go by the newest manifest, and drivers with different `only` may have filled the store.
+    Readers go by the newest manifest, and drivers with different `only` may have filled the store, or the budget of an adaptive study may
+    have ended between two looks.
     """
     if prepared.plan.packs:
         return
@@ -134,6 +135,9 @@ def _keep_manifest(prepared: Prepared) -> None:
         "question",
         "source",
         "claims",
+        "scale",
+        "reductions",
+        "adaptive",
         "conditions",
         "replicates",
         "sets",
@@ -170,10 +174,7 @@ def _train_rounds(
         )  # or a store that is away would read as one that holds nothing
         prepared = patiently(partial(next_round, prepared), asked, say)
     if not interrupt.requested():
-        newest = newest_manifest(prepared.store)
-        needed = [replicate.entry() for replicate in prepared.plan.replicates]
-        if newest is None or newest[1]["replicates"] != needed or newest[1].get("adaptive") != study.adaptive:
-            _write_manifest(prepared)  # a budget that ended between two looks, or a store that held more than is needed
+        _keep_manifest(prepared)
     return prepared, outcomes
 
 

@@ -90,7 +90,9 @@ def name_of_content(content: bytes) -> str:
 def refuse_unreadable(content: bytes) -> None:
     """StudyError, before it is written, for a manifest that no reader would take."""
     if wrong := problem(json.loads(content)):
-        raise StudyError(f"the study can't be kept in a store: its manifest {wrong}: change that setting")
+        raise StudyError(
+            f"the study can't be kept in a store, since nothing could read its manifest: {wrong}; change that setting, or what it is called"
+        )
 
 
 def read(content: bytes, where: str = "the manifest") -> Manifest:

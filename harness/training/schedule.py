@@ -14,7 +14,7 @@ def learning_rate(train, step: int) -> float:
 
     linear: lr · min(t / warmup, 1) · min(1, (S + 1 - t) / (S + 1 - warmup)): 50 warm-up steps, zero at the hypothetical step 10,001 (Liu's
     thesis, section 3.5.6). cosine: lr · (f + (1 - f)(1 + cos π(t - warmup)/(S + 1 - warmup))/2) after the warm-up (Loshchilov & Hutter
-    2017, without restarts). plateau: as constant; the pack's `Plateau` scales it.
+    2017, without restarts). plateau: as constant; the pack's `Plateau` scales it. A training no longer than its warm-up only warms up.
     """
     rate = train.lr * (min(step / train.warmup, 1.0) if train.warmup else 1.0)
     if train.schedule == "linear" and step > train.warmup:

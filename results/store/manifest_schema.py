@@ -106,14 +106,28 @@ def _unfit(content: Value) -> str:
                 below += value
             elif isinstance(value, float) and not math.isfinite(value):
                 return f"it holds the number {value}"
-            elif isinstance(value, int) and abs(value) > 2**64:
-                return f"it holds a whole number of {value.bit_length()} bits, and at most 64 are read"
+            elif isinstance(value, int) and value.bit_length() > 64:
+                return f"{_place(content, value)} is a whole number of {value.bit_length()} bits, and at most 64 are read"
             elif (
                 isinstance(value, str) and not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value)
             ):
                 return "it holds half of a character (a surrogate)"
         level = below
     return ""
+
+
+def _place(content: Value, wanted: Value) -> str:
+    """Where this object itself lies, such as "conditions[0].settings.experiment.shift"."""
+    ahead: list[tuple[str, Any]] = [("", content)]
+    while ahead:
+        where, value = ahead.pop()
+        if value is wanted:
+            return where or "it"
+        if isinstance(value, dict):
+            ahead += [(below(where, name), entry) for name, entry in value.items()]
+        elif isinstance(value, list):
+            ahead += [(f"{where}[{index}]", entry) for index, entry in enumerate(value)]
+    return "it"
 
 
 def _disagreement(content: Tree) -> str:

@@ -78,9 +78,26 @@ def test_rows_without_a_manifest_become_a_study_by_running_it(study, whole):
     assert newest_manifest(open_store(str(whole), "tiny")) is not None
 
 
-def test_a_finished_study_that_is_described_anew_has_a_new_manifest(study, whole):
-    assert study("question=Why not?", store="whole") == 0
-    assert newest_manifest(open_store(whole, "tiny"))[1]["question"] == "Why not?"
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("question: Does a tiny model learn?", "question: Why not?"),
+        ("card: F2", "card: F3"),
+        ("wandb: off", "claims: {PD-R3: {value: 0.9}}"),
+        ("wandb: off", "reductions: [fewer replicates]"),
+        ("wandb: off", "scale: small\nscales: {small: {}}"),
+        ("lstm: {model", "small: {model"),
+    ],
+)
+def test_a_finished_study_that_is_described_anew_has_a_new_manifest(tmp_path, whole, monkeypatch, old, new):
+    without_report(monkeypatch)
+    path = Path(write_study(tmp_path))
+    path.write_text(path.read_text().replace(old, new))
+    manifests, before = whole / "tiny" / "manifests", tables(whole)
+    for _ in range(2):
+        assert run(load(path, [f"store={whole}"]), say=lambda text: None) == 0
+        assert len(list(manifests.iterdir())) == 2
+    assert tables(whole) == before
 
 
 def test_what_two_drivers_trained_apart_is_reported_together(study, tmp_path):

@@ -248,10 +248,25 @@ def test_a_function_that_changes_its_settings_changes_those_of_no_other_replicat
     assert set(values(tmp_path / "runs", "score").values()) == {1.0}
 
 
-@pytest.mark.parametrize("setting", [f"experiment.shift={2**100}", "experiment.settings=3"])
-def test_what_no_manifest_can_hold_is_refused_before_anything_is_written(start, tmp_path, setting):
-    with pytest.raises(StudyError, match=r"the study can't be kept in a store: its manifest .*: change that setting"):
+@pytest.mark.parametrize(
+    ("setting", "wrong"),
+    [
+        (
+            f"experiment.shift={2**64}",
+            "conditions[0].settings.experiment.shift is a whole number of 65 bits, and at most 64 are read",
+        ),
+        ("experiment.settings=3", "conditions[0].settings.experiment.settings must be a mapping"),
+        (f"grid={{experiment.shift: [{'b' * 2000}, c]}}", "conditions[0].name has 2006 characters, and at most 2000 are read"),
+    ],
+)
+def test_what_no_manifest_can_hold_is_refused_before_anything_is_written(start, tmp_path, setting, wrong):
+    sentence = re.escape(f"can't be kept in a store, since nothing could read its manifest: {wrong}; change that setting, or")
+    with pytest.raises(StudyError, match=sentence):
         start("measure", setting, "replicates=2")
+    study, written = load(tmp_path / "own.yaml", [f"store={tmp_path / 'runs'}", setting]), tmp_path / "manifest.yaml"
+    with pytest.raises(StudyError, match=sentence):
+        show_plan(study, str(written), lambda text: None)
+    assert not written.exists()
     assert not list((tmp_path / "runs").rglob("*.*"))
 
 

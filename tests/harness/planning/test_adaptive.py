@@ -185,6 +185,15 @@ def test_a_study_that_never_narrows_runs_to_the_maximum_with_the_rows_of_a_fixed
     assert any("lstm: 3 looks, stopped at 6, the maximum" in line for line in status)
 
 
+def test_a_finished_adaptive_study_has_a_new_manifest_where_it_is_described_anew(study, tmp_path):
+    written = []
+    for question in ("Why?", "Why?", "Why not?"):
+        assert run(study(ADAPTIVE, "only=[lstm]", f"question={question}"), say=quiet) == 0
+        written.append(len(list((tmp_path / "runs" / "tiny" / "manifests").glob("*.yaml"))))
+    assert written[0] == written[1] == written[2] - 1
+    assert newest_manifest(open_store(tmp_path / "runs", "tiny"))[1]["question"] == "Why not?"
+
+
 def test_an_adaptive_study_in_a_store_that_holds_more_plans_what_it_needs(study, tmp_path):
     assert run(study("replicates=6", "only=[lstm]"), say=quiet) == 0
     assert run(study(ADAPTIVE, "only=[lstm]"), say=quiet) == 0

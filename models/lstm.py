@@ -4,6 +4,7 @@ Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 202
 """
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -131,9 +132,12 @@ def _one_by_one(x: Tensor, layer: "Recurrent | _Layer") -> Tensor:
     """torch's LSTM of every replicate: x [R, T, B, D] → hidden states [R, T, B, D]."""
     zeros = x.new_zeros(1, x.shape[2], layer.hidden.shape[1])
     states = []
-    for slot, inputs in enumerate(x.unbind()):
-        weights = [layer.input[slot].T, layer.hidden[slot].T, layer.input_bias[slot], layer.hidden_bias[slot]]
-        states.append(torch.lstm(inputs, (zeros, zeros), weights, True, 1, 0.0, False, False, False)[0])
+    # oneDNN has no LSTM in bfloat16 for processors without AVX-512; torch's own kernels have one
+    bf16 = torch.is_autocast_enabled("cpu") and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    with torch.backends.mkldnn.flags(enabled=False, allow_tf32=None) if bf16 else nullcontext():
+        for slot, inputs in enumerate(x.unbind()):
+            weights = [layer.input[slot].T, layer.hidden[slot].T, layer.input_bias[slot], layer.hidden_bias[slot]]
+            states.append(torch.lstm(inputs, (zeros, zeros), weights, True, 1, 0.0, False, False, False)[0])
     return torch.stack(states)
 
 

@@ -29,7 +29,7 @@ from harness.planning.throughput import Rate, measure, room
 from harness.study.experiment import ALLOW_COMMANDS
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
-from results.errors import STATUS_MENDABLE, DamagedFile, StoreError, StudyError, tell_of_defect
+from results.errors import DamagedFile, StudyError, tell
 from results.store.filesystem import reason
 from results.store.manifest import write_manifest
 from results.store.tables import Store, open_store, scored
@@ -106,11 +106,8 @@ def main(arguments: list[str] | None = None) -> int:
     allow(*options.allow_import, *([ALLOW_COMMANDS] if options.allow_command else []))
     try:
         return run_manifest(Path(options.manifest), options.store, options.device)
-    except (StudyError, StoreError) as error:
-        say(f"error: {error}", err=True)
-        return STATUS_MENDABLE
-    except Exception:
-        return tell_of_defect()
+    except Exception as error:
+        return tell(error)
 
 
 def run_manifest(path: Path, uri: str, device: str) -> int:

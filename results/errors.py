@@ -1,9 +1,11 @@
 """The errors that a person can mend. Their text is one sentence, and it is all that a person sees of them.
 
-Any other exception is a defect of this project, or of the machine: the person sees its whole traceback, and `tell_of_defect` says so.
+Any other exception is a defect of this project, or of the machine: the person sees its whole traceback, and `tell` says so.
 """
 
 import difflib
+import os
+import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from results.terminal import say
 
 STATUS_MENDABLE = 2  # exit status of a command that ends with one of these errors
 STATUS_DEFECT = 70  # of one that ends with any other exception: EX_SOFTWARE of sysexits.h
+OURS = ("harness", "launch", "models", "results", "tasks")  # a module of these that is missing is a defect
 
 
 class StudyError(ValueError):
@@ -81,9 +84,19 @@ def output_errors(path: object, in_store: bool = False) -> Iterator[None]:
         raise (StoreError(sentence) if in_store else StudyError(f"{sentence}: name another place")) from error
 
 
-def tell_of_defect() -> int:
-    """Print the exception that is being handled, with its traceback, and that it is a defect. Returns the exit status."""
-    for line in traceback.format_exc().splitlines():
-        say(line, err=True)
+def tell(error: Exception) -> int:
+    """Print what ends a command: one sentence where the person can mend it, else the traceback of a defect. Returns the exit status."""
+    if isinstance(error, ModuleNotFoundError) and "." not in (error.name or ".") and error.name not in OURS:
+        error = StudyError(
+            f"the package {error.name} is not installed for {sys.executable}: use the Python of the environment that the first "
+            "command of README.md makes (.venv/bin/python), or type pip install -c constraints.txt -e . in the checkout"
+        )
+    mendable = isinstance(error, (StudyError, StoreError))
+    if not mendable or "MANYSEEDS_DEBUG" in os.environ:
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            say(line, err=True)
+    if mendable:
+        say(f"error: {error}", err=True)
+        return STATUS_MENDABLE
     say("this is a defect of manyseeds, not of your study: please report it, with the lines above and the command", err=True)
     return STATUS_DEFECT

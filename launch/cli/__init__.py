@@ -10,7 +10,7 @@ from launch.cli import explain, maintain, read, run, share, watch
 from launch.cli.arguments import ALLOW, OVERRIDES
 from launch.cli.flipflop import EXPLAIN as FLIPFLOP
 from launch.families import find_family, find_study
-from results.errors import STATUS_MENDABLE, StoreError, StudyError, tell_of_defect
+from results.errors import tell
 from results.terminal import say, warnings_said
 from results.version import VERSION
 
@@ -76,16 +76,11 @@ def _guard(start: Callable[[], object]) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (StudyError, StoreError) as error:
-        if "MANYSEEDS_DEBUG" in os.environ:
-            raise
-        say(f"error: {error}", err=True)
-        sys.exit(STATUS_MENDABLE)
     except (KeyboardInterrupt, click.Abort):
         say("stopped at once: the same command goes on from the last checkpoints", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of the output, such as `head`, has gone; what is still buffered has no reader either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception:
-        sys.exit(tell_of_defect())
+    except Exception as error:
+        sys.exit(tell(error))

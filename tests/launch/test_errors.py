@@ -88,6 +88,26 @@ def test_a_model_that_refuses_the_task_is_the_persons_and_a_training_that_breaks
     _is_a_defect(command(*words), "ValueError: ours")
 
 
+def test_a_package_that_is_not_installed_is_one_sentence_and_a_module_of_ours_a_defect(command, tmp_path, monkeypatch):
+    words = ("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}")
+    monkeypatch.setattr("harness.planning.plan.pack_id", _raising(ModuleNotFoundError("No module named 'scipy'", name="scipy")))
+    _is_one_sentence(command(*words), f"the package scipy is not installed for {sys.executable}: use the Python of")
+    for name in ("torch.of_another_version", "tasks", "tasks.gone", None):
+        monkeypatch.setattr(
+            "harness.planning.plan.pack_id", _raising(ModuleNotFoundError(f"No module named {name}", name=name))
+        )
+        _is_a_defect(command(*words), f"ModuleNotFoundError: No module named {name}")
+
+
+def test_a_variable_shows_the_traceback_of_what_a_person_can_mend_too(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("MANYSEEDS_DEBUG", "1")
+    status, text = command("plan", write_study(tmp_path), "task.length=17")
+    assert status == 2
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert text.splitlines()[-1].startswith("error: ")
+    assert "task.length = 17 is not an even number of tokens" in text.splitlines()[-1]
+
+
 def test_a_store_that_refuses_is_one_sentence(command, tmp_path, monkeypatch):
     study = write_study(tmp_path)
     monkeypatch.setattr(os, "fsync", _raising(OSError(errno.ENOSPC, "No space left on device")))

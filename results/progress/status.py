@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from results.progress.adaptive_status import CAUTION, lines
-from results.progress.snapshot import Snapshot, take
+from results.progress.snapshot import Condition, Snapshot, take
 from results.rows.study_rows import read_study
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
@@ -17,7 +17,7 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
     say(head(at))
     for condition in at.conditions:
         extra = f", {condition.diverged} diverged" if condition.diverged else ""
-        say(f"  {condition.name}: {condition.committed} of {condition.planned}{extra}")
+        say(f"  {condition.name}: {of_planned(condition)}{extra}")
     if manifest and manifest.get("adaptive"):
         for line in lines(manifest, read_study(store, manifest).replicates):
             say(f"  {line}")
@@ -33,3 +33,8 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
 def head(at: Snapshot) -> str:
     """`name: 12 of 24 replicates committed, 2 failed`"""
     return f"{at.study}: {at.committed} of {at.planned} replicates committed" + (f", {at.failed} failed" if at.failed else "")
+
+
+def of_planned(condition: Condition) -> str:
+    """`12 of 24`, or `12, and none planned` of a condition that the newest plan lacks."""
+    return f"{condition.committed} of {condition.planned}" if condition.planned else f"{condition.committed}, and none planned"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from results.errors import MissingFile, StoreError, StudyError
 from results.progress.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
-from results.progress.status import head
+from results.progress.status import head, of_planned
 from results.rows.plural import significant
 from results.store.filesystem import listing
 from results.store.manifest import FOLDER, Manifest, newest_manifest
@@ -94,7 +94,7 @@ def lines(at: Snapshot) -> list[str]:
         extra = f", {condition.diverged} diverged" * bool(condition.diverged) + f", {condition.failed} failed" * bool(
             condition.failed
         )
-        out.append(f"  condition {condition.name}: {condition.committed} of {condition.planned}{extra}")
+        out.append(f"  condition {condition.name}: {of_planned(condition)}{extra}")
     for node in at.nodes:
         last = f"last {node.last:%Y-%m-%d %H:%M:%S} UTC"
         out.append(f"  node {node.name}: {node.committed} replicates, {node.recent} in the last hour, {last}")

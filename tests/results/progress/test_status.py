@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from results.progress.failures import log_path, show_failures
 from results.progress.snapshot import COLUMNS, Packs, in_flight, snapshot, take
-from results.progress.status import show_status
+from results.progress.status import of_planned, show_status
+from results.progress.watch import lines
 from results.rows.probe_values import add
 from results.store import tables as stores
 from results.store.manifest import manifest_of, manifest_path
@@ -73,6 +74,8 @@ def test_rows_that_an_earlier_plan_left_are_not_counted_for_this_one():
     )
     found = snapshot("quick", plan({"one": ["a", "b", "c"]}, {}), done, set(), set(), NOW)
     assert [(c.name, c.committed, c.planned) for c in found.conditions] == [("one", 2, 3), ("old", 1, 0)]
+    assert [of_planned(condition) for condition in found.conditions] == ["2 of 3", "1, and none planned"]
+    assert "  condition old: 1, and none planned" in lines(found)
 
 
 def test_the_end_weighs_what_is_missing_by_what_its_condition_takes():

@@ -7,10 +7,13 @@ import pytest
 
 from results.claims import scoreboard
 from results.rows.study_rows import read_study
+from results.statistics.unpaired import superiority
 from results.store.manifest import manifest_of
 from results.store.tables import open_store
 from tests.page_code import ROOT
 
+RECIPES = ("baseline", "mixture", "longer")
+ENCODINGS = ("baseline", "sinusoidal", "rotary")
 SETS = {"in_distribution": "in distribution", "sparse": "sparse", "dense": "dense"}
 
 
@@ -32,7 +35,8 @@ def trained(store):
     found = {}
     for replicate in read_study(store, manifest_of(store)).replicates:
         found.setdefault(replicate.condition, []).append(replicate)
-    assert {name: len(members) for name, members in found.items()} == {"baseline": 25, "mixture": 25, "longer": 25}
+    counts = {"baseline": 25, "mixture": 25, "longer": 25, "sinusoidal": 16, "rotary": 16}
+    assert {name: len(members) for name, members in found.items()} == counts
     return found
 
 
@@ -46,19 +50,56 @@ def test_the_table_has_the_wrong_reads_of_the_rows(trained, section):
         assert re.search(law + re.escape(row), section), row
 
 
+def _cells(trained, recipes, name):
+    """Of each recipe on a set: the number of replicates without an error; the median of the errors; and the worst."""
+    errors = [[replicate.scores[name].errors for replicate in trained[recipe]] for recipe in recipes]
+    return " | ".join(f"{wrong.count(0)}; {median(wrong):g}; {max(wrong):,}" for wrong in errors)
+
+
 def test_the_table_of_three_recipes_has_the_wrong_reads_of_the_rows(trained, section):
     total = 0
     for name, told in {"ignore_90": "FFL(0.9)", "sparse": "sparse, FFL(0.98)", "dense": "dense, FFL(0.1)"}.items():
-        errors = {each: [replicate.scores[name].errors for replicate in members] for each, members in trained.items()}
-        cells = [f"{wrong.count(0)}; {median(wrong):g}; {max(wrong):,}" for wrong in errors.values()]
         reads = trained["baseline"][0].scores[name].reads
         total += reads
-        assert f"| {told} | {reads:,} | {' | '.join(cells)} |" in section
+        assert f"| {told} | {reads:,} | {_cells(trained, RECIPES, name)} |" in section
     none = [
-        sum(not any(replicate.scores[name].errors for name in ("ignore_90", "sparse", "dense")) for replicate in members)
-        for members in trained.values()
+        sum(
+            not any(replicate.scores[name].errors for name in ("ignore_90", "sparse", "dense")) for replicate in trained[recipe]
+        )
+        for recipe in RECIPES
     ]
     assert f"| all three | {total:,} | {' | '.join(map(str, none))} |" in section
+
+
+def test_the_table_of_encodings_has_the_wrong_reads_of_the_rows(trained, section):
+    told = {"in_distribution": "in distribution, FFL(0.7)", "ignore_90": "FFL(0.9)"}
+    told |= {"sparse": "sparse, FFL(0.98)", "dense": "dense, FFL(0.1)"}
+    for name, words in told.items():
+        reads = trained["rotary"][0].scores[name].reads
+        assert f"| {words} | {reads:,} | {_cells(trained, ENCODINGS, name)} |" in section
+    rates = [replicate.error("sparse") for replicate in trained["rotary"]]
+    assert f"The best of 16 rotary models misreads {100 * min(rates):.1f} % of the sparse reads" in section
+    assert f"and the worst {100 * max(rates):.1f} %, though none errs in distribution" in section
+    assert not any(replicate.error("in_distribution") for replicate in trained["rotary"])
+
+
+def test_encodings_have_the_numbers_of_their_verdict_and_of_the_comparison(store, trained, section):
+    verdict = {verdict.claim.id: verdict for verdict in scoreboard(store)}["R6-positions"]
+    assert f"**R6-positions** is *{verdict.verdict}*" in section
+    found = re.findall(r"positions (\w+), it falls to \S+ \(P = [\d.]+ \[([\d.]+), ([\d.]+)\]\)", verdict.finding.measured)
+    errors = {name: [replicate.scores["dense"].errors for replicate in trained[name]] for name in ENCODINGS}
+    for (name, low, high), words in zip(
+        found, ("pairs of a baseline and a sinusoidal model", "with a rotary one"), strict=True
+    ):
+        more = sum(ours > theirs for ours in errors["baseline"] for theirs in errors[name])
+        interval = f"[{100 * float(low):.3g} %, {100 * float(high):.3g} %]"
+        assert f"in {more} of {25 * 16} {words} {interval}" in section
+    sparse = {name: [replicate.error("sparse") for replicate in trained[name]] for name in ("rotary", "baseline")}
+    p, interval = superiority(sparse["baseline"], sparse["rotary"], 0.95)
+    worse = (
+        f"In {100 * p:.0f} % of the pairs [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %] the rotary model errs more"
+    )
+    assert worse in section
 
 
 def test_rare_strings_and_more_steps_have_the_numbers_of_their_verdicts(store, section):

@@ -83,9 +83,9 @@ def test_rows_without_a_manifest_become_a_study_by_running_it(study, whole):
     [
         ("question: Does a tiny model learn?", "question: Why not?"),
         ("card: F2", "card: F3"),
-        ("wandb: off", "claims: {PD-R3: {value: 0.9}}"),
-        ("wandb: off", "reductions: [fewer replicates]"),
-        ("wandb: off", "scale: small\nscales: {small: {}}"),
+        ("wandb: off", "wandb: off\nclaims: {PD-R3: {value: 0.9}}"),
+        ("wandb: off", "wandb: off\nreductions: [fewer replicates]"),
+        ("wandb: off", "wandb: off\nscale: small\nscales: {small: {}}"),
         ("lstm: {model", "small: {model"),
     ],
 )

@@ -53,7 +53,7 @@ def test_the_table_has_the_wrong_reads_of_the_rows(trained, section):
 def _cells(trained, recipes, name):
     """Of each recipe on a set: the number of replicates without an error; the median of the errors; and the worst."""
     errors = [[replicate.scores[name].errors for replicate in trained[recipe]] for recipe in recipes]
-    return " | ".join(f"{wrong.count(0)}; {median(wrong):g}; {max(wrong):,}" for wrong in errors)
+    return " | ".join(f"{wrong.count(0)}; {median(wrong):,g}; {max(wrong):,}" for wrong in errors)
 
 
 def test_the_table_of_three_recipes_has_the_wrong_reads_of_the_rows(trained, section):

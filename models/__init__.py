@@ -15,10 +15,11 @@ from models.lego import MODELS as LEGO
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.model import Model
+from models.ngram_mlp import NgramMLP
 from models.ngrams import MODELS as NGRAMS
 from models.transformer.transformer import Transformer
 
-GENERAL: dict[str, type[Model]] = {"transformer": Transformer, "lstm": LSTM, "mlp": MLP}
+GENERAL: dict[str, type[Model]] = {"transformer": Transformer, "lstm": LSTM, "mlp": MLP, "ngram_mlp": NgramMLP}
 REGISTRY: dict[str, type[Model]] = GENERAL | NGRAMS | LEGO | DYCK
 
 __all__ = ["REGISTRY", "build", "configure"]

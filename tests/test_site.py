@@ -112,7 +112,7 @@ def _written(value):
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@pytest.mark.parametrize("name", ["flipflop", "transformer", "lstm", "mlp"])
+@pytest.mark.parametrize("name", ["flipflop", "transformer", "lstm", "mlp", "ngram_mlp"])
 def test_the_page_of_study_files_has_every_option_of_a_task_or_model_with_its_default(name):
     table = re.search(rf"^\| `{name}` \| default .*?\n\n", _text("reference/study-file.md"), re.DOTALL | re.MULTILINE)[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", table, re.MULTILINE))

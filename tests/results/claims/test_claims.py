@@ -262,7 +262,10 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
     ],
     "T0": [
         (REPRODUCED, [blind(10, FLOOR * 1.02, 0.01)]),
+        (REPRODUCED, [blind(10, FLOOR * 1.02, 0.01), blind(10, FLOOR * 1.1, 0.01)]),
         (NOT_REPRODUCED, [blind(10, FLOOR / 2, 0.01)]),
+        (NOT_REPRODUCED, [blind(10, FLOOR * 1.02, 0.01), blind(10, FLOOR / 2, 0.01)]),
+        (PRECONDITION, [blind(10, FLOOR * 1.02, 0.01), blind(10, 0.5, 0.5)]),
         (PRECONDITION, [blind(10, 0.5, 0.5)]),  # a guess
         (TOO_FEW, [blind(7, FLOOR)]),
         (TOO_FEW, [condition(10, [0.0] * 4 + [0.49] * 6, 0.01, model__name="my:Window", model__context=5)]),

@@ -265,7 +265,7 @@ def _sharpened(campaign: Stage) -> Iterator[Edge]:
 
 def _floor(campaign: Stage) -> Iterator[Edge]:
     """T0 at the replicates that it needs: no study of the campaign's size has a model with a limited context."""
-    tokens, value, n = 5, 0.9, REGISTRY["T0"].needs
+    tokens, value, n = 2, 0.9, REGISTRY["T0"].needs
     full = campaign.evidence
     settings = baseline(full).settings | {"model.name": "my:Window", "model.context": tokens}
     evidence = replace(full, conditions=(Condition("window", settings, ()),))

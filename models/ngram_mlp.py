@@ -32,7 +32,10 @@ class NgramMLP(Model):
 
 
 class NgramPerceptron(nn.Module):
-    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V]. T may be any length."""
+    """tokens [R, B, T] → logits [R, B, T, V]; with `needed`, blocks of positions [R, B, K] each → [R, B, sum of K, V].
+
+    T may be any length.
+    """
 
     def __init__(self, config: NgramMLP, draw: Draw, vocabulary: int, outputs: int):
         super().__init__()

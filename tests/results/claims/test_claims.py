@@ -266,10 +266,9 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (NOT_REPRODUCED, [blind(10, FLOOR / 2, 0.01)]),
         (NOT_REPRODUCED, [blind(10, FLOOR * 1.02, 0.01), blind(10, FLOOR / 2, 0.01)]),
         (PRECONDITION, [blind(10, FLOOR * 1.02, 0.01), blind(10, 0.5, 0.5)]),
-        (
-            REPRODUCED,
-            [blind(10, FLOOR * 1.02, 0.001)],
-        ),  # below the floor on dense strings, of which too few are read to show it
+        (NOT_REPRODUCED, [blind(10, FLOOR * 1.02, 0.001)]),  # below the floor on dense strings
+        # at 16 tokens that floor is 1 in 200 million reads
+        (REPRODUCED, [condition(10, 1.02 * floor(0.98, 16, 512), 0.0, model__name="my:Window", model__context=16)]),
         (PRECONDITION, [blind(10, 0.5, 0.5)]),  # a guess
         (TOO_FEW, [blind(7, FLOOR)]),
         (TOO_FEW, [condition(10, [0.0] * 4 + [0.49] * 6, 0.01, model__name="my:Window", model__context=5)]),

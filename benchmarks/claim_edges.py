@@ -276,5 +276,5 @@ def _floor(campaign: Stage) -> Iterator[Edge]:
         medians = {"sparse": least["sparse"], "dense": least["dense"] * dense}
         return lambda random: Rows({("window", name): logs(random, n, median, 0.2) for name, median in medians.items()})
 
-    yield Edge("T0", "sparse median at the floor's part, dense clear", 0.0125, 0.0125, window, drawn(10.0))
+    yield Edge("T0", "sparse median at the floor's part, dense clear", 0.0125, 0.0125, window, drawn(3.0))
     yield Edge("T0", "both medians at the floor's part", 0.0125, 0.025, window, drawn(1.0))

@@ -388,13 +388,17 @@ def _name(merged: Tree) -> str:
 
 
 def _claims(merged: Tree, experimental: bool) -> Tree:
-    """What the study states of the paper's claims, checked: {id: {value: …}}. experimental: whether it trains nothing."""
-    claims = mapping(merged, "claims")
-    if not claims:
-        return claims
+    """What the study states of the paper's claims, checked: {id: {value: …}}, without those that are null.
+
+    experimental: whether it trains nothing.
+    """
+    stated = mapping(merged, "claims")
+    if not stated:
+        return stated
     from results.claims import REGISTRY, TERMS, terms_of  # here, since the import takes a tenth of the time of a plan
 
-    refuse_unknown(claims, REGISTRY, "claims")
+    refuse_unknown(stated, REGISTRY, "claims")
+    claims = {name: node for name, node in stated.items() if node is not None}
     for name, node in claims.items():
         if isinstance(node, dict):
             refuse_unknown(node, TERMS, f"claims.{name}")

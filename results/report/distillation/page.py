@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from results.claims.evidence import Condition, Evidence, gather
 from results.plain_values import Options
@@ -18,7 +17,7 @@ from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
 from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
-from results.rows.probe_values import parts
+from results.rows.probe_values import Items, by_step, parts
 from results.rows.summary import Replicate, of_replicates
 from results.store.manifest import Manifest, has_settings_of, reported
 from results.store.tables import Store, read
@@ -43,7 +42,7 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
         for replicate in replicates
         if replicate.status == "finished" and replicate.key in every
     }
-    probes = read(store, "probes", filter=pc.field("probe") == "monomials", winning=finished)
+    probes = by_step(read(store, "probes", winning=finished), "monomials")
     return _lessons(evidence, curves, finished, manifest) + _spikes(evidence, curves, probes)
 
 
@@ -126,14 +125,15 @@ def _learned(condition: Condition, rows: Mapping[str, Options], curves: Curves) 
     return sorted(set(points))
 
 
-def _spikes(evidence: Evidence, curves: Curves, probes: pa.Table) -> list[Drawn]:
-    """A figure for each degree, of the replicates that were probed at several steps."""
+def _spikes(evidence: Evidence, curves: Curves, probes: Mapping[str, Mapping[int, Items]]) -> list[Drawn]:
+    """A figure for each degree, of the replicates that were probed at several steps. probes: values by key, step and item."""
     values: dict[str, dict[int, dict[tuple[str, int, str], float]]] = {}
-    for row in probes.select(["key", "step", "item", "value"]).to_pylist():
-        match = _ITEM.match(row["item"] or "")
-        if match and row["value"] is not None:
-            place = (match[1] or "", int(match[2]), match[3])
-            values.setdefault(row["key"], {}).setdefault(row["step"], {})[place] = row["value"]
+    for key, steps in probes.items():
+        for step, items in steps.items():
+            found = {match: value for item, value in items.items() if (match := _ITEM.match(item or ""))}
+            values.setdefault(key, {})[step] = {
+                (match[1] or "", int(match[2]), match[3]): value for match, value in found.items()
+            }
     drawn = []
     degrees = sorted({degree for by in values.values() for items in by.values() for _, degree, _ in items})
     for degree in degrees:

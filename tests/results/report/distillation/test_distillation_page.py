@@ -107,8 +107,8 @@ def test_marks_are_the_checkpoints_that_are_learnt_from_first(drawn):
     assert 15.0 in found  # of shots: 4 in 60 steps
 
 
-def test_without_the_default_probe_there_are_no_spikes_and_with_it_they_hold_the_rows(study, drawn):
-    assert set(drawn[0]) == {"students-and-teachers"}
+def test_there_are_spikes_of_a_probe_with_options_and_those_of_the_default_one_hold_its_rows(study, drawn):
+    assert set(drawn[0]) == {"students-and-teachers", "correlations-1", "correlations-2"}  # from monomials-degrees-2
     main(["probe", str(Path(study.path()).parent), "--probe", "monomials", "--strings", "400"])
     figures, rows = drawn_of(study)
     assert set(figures) == {"students-and-teachers", "correlations-1", "correlations-2"}

@@ -27,6 +27,7 @@ that was measured, and why.
 - *Precondition not met*: a compared condition has not learned what it was trained on.
 - *Too few replicates*: the numbers decide neither for the claim nor against it.
 - *Not run*: no committed study has the rows that the claim asks for; the study that is named decides it.
+- The column *replicates* has those of a condition: of all that the study has, the fewest and the most.
 - Where several studies have rows for a claim, those at the paper's own size come first, and alone count in
   the table below. Of the others, and among these, a decided verdict comes first.
 - The pages of the families tell what was seen and what it means.

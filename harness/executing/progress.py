@@ -3,8 +3,9 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from harness.executing.run_pack import Outcome
 from harness.planning.amounts import duration
@@ -15,6 +16,7 @@ from results.terminal import printable, say
 _LINE_S = 15.0  # between plain lines
 _FIRST_LINES_S = 5.0  # between those of the first minute
 _LATER_LINES_S = 60.0  # after the first ten minutes
+Item = TypeVar("Item")
 
 
 class Progress:
@@ -124,8 +126,7 @@ class Progress:
         if self._here:
             parts.append(f"{significant(self._rate())} a minute")
         if left is not None:
-            rest = duration(left) if left >= 1 else "under 1 s"
-            parts.append(f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({rest} left)")
+            parts.append(_ends(left))
         elif self._stepped() and self._running:
             parts.append("every step is done, the last evaluations run")
         if self.diverged:
@@ -171,13 +172,30 @@ class Progress:
             if force or now - self._last > 0.2:
                 self._last = now
                 self._bar.update(self._task, completed=self._done + sum(self._running.values()), description=self.line())
-        elif now - self._last > self._pause(now) or (force and self.committed == self.total):
+        elif now - self._last > _pause(now - self._started) or (force and self.committed == self.total):
             self._last = now
             say(self.line())
 
-    def _pause(self, now: float) -> float:
-        so_far = now - self._started
-        return _FIRST_LINES_S if so_far < 60 else _LINE_S if so_far < 600 else _LATER_LINES_S
+
+def with_progress(items: Sequence[Item], what: str, say: Callable[[str], None]) -> Iterator[Item]:
+    """Yield the items, and say now and then how many are done: "12/100 replicates · ends 14:32 (4 min left)"."""
+    started = last = time.monotonic()
+    for done, item in enumerate(items):
+        now = time.monotonic()
+        if done and now - last > _pause(now - started):
+            last = now
+            say(f"{done:,}/{len(items):,} {what} · {_ends((now - started) * (len(items) - done) / done)}")
+        yield item
+
+
+def _ends(left: float) -> str:
+    rest = duration(left) if left >= 1 else "under 1 s"
+    return f"ends {datetime.now() + timedelta(seconds=left):%H:%M} ({rest} left)"
+
+
+def _pause(so_far: float) -> float:
+    """Seconds between two plain lines, by the seconds since the first."""
+    return _FIRST_LINES_S if so_far < 60 else _LINE_S if so_far < 600 else _LATER_LINES_S
 
 
 def _bar():

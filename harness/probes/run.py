@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.exchange.replicate import find, trained_model
+from harness.executing.progress import with_progress
 from harness.machine.device import tune_allocator
 from harness.probes import registry
 from harness.probes.probe import PairProbe, Probe, Rows
@@ -63,7 +64,8 @@ def run(
         rows = [row for owner, row in suited if owner is store]
         if rows:
             paired = isinstance(chosen_probe, PairProbe)
-            fresh = _compare(store, rows, probe, count, settings) if paired else _probe(store, rows, probe, count, settings)
+            add_rows = _compare if paired else _probe
+            fresh = add_rows(store, rows, probe, count, settings, say)
             had = len(rows) - fresh
             say(f"{store.study}: {probe} of {fresh} replicates added, {had} had it")
             if had and asked is not None and not paired:
@@ -102,31 +104,31 @@ def _named(probe: str, settings: Any) -> str:
     return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(describe(settings).items()))])
 
 
-def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
+def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None]) -> int:
     """Probe the replicates that lack rows at some step, and add the rows one replicate at a time; returns how many replicates."""
-    chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
+    chosen, own = registry.probe(probe), _named(probe, settings)
     assert isinstance(chosen, Probe)
     done = probed(store, own)
+    lacking: list[tuple[Row, list[int]]] = []
     for row in rows:
-        stage = row["stage"]
-        if find(store, row["key"]).stage != stage:
-            continue
-        steps = artifacts.steps_of(store, row["key"], stage)[0 if chosen.every_step else -1 :]
-        missing = [step for step in steps if (row["key"], stage, step) not in done]
+        if find(store, row["key"]).stage == row["stage"]:
+            steps = artifacts.steps_of(store, row["key"], row["stage"])[0 if chosen.every_step else -1 :]
+            if missing := [step for step in steps if (row["key"], row["stage"], step) not in done]:
+                lacking.append((row, missing))
+    for row, missing in with_progress(lacking, "replicates", say):
         rows_of_name: dict[str, Rows] = {}
         for step in missing:
-            about = {"key": row["key"], "stage": stage, "step": step}
+            about = {"key": row["key"], "stage": row["stage"], "step": step}
             model, task = _model(store, row, step)
             rows_by_name = chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
             for name, rows_of_step in rows_by_name.items():
                 rows_of_name.setdefault(name, []).extend(about | row for row in rows_of_step)
         for name in sorted(rows_of_name, key=lambda name: name == own):  # its own last: what has those is not run again
             add(store, row["pack"], name, rows_of_name[name])
-        fresh += bool(missing)
-    return fresh
+    return len(lacking)
 
 
-def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: Any) -> int:
+def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None]) -> int:
     """Compare each replicate with all of its condition that come before it, by seeds; returns how many lacked rows.
 
     All of a replicate's rows are written at once, so that a replicate that came late is compared with those that were there before.
@@ -150,7 +152,7 @@ def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: An
             chosen.see(*_model(store, row, step), count, settings)
             for row, step in zip(group[: max(lacking, default=-1) + 1], steps, strict=False)
         ]
-        for number in lacking:
+        for number in with_progress(lacking, "replicates", say):
             row = group[number]
             about = {"key": row["key"], "stage": row["stage"], "step": steps[number]}
             compared_rows = [

@@ -41,7 +41,8 @@ def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Findi
         length, symbols = limited.settings["task.length"], limited.settings.get("task.symbols", 2)
         floors = [floor(p_ignore_of_sets(evidence)[name], tokens, length, symbols) for name in names]
         medians = [quantile_interval(limited.errors(name), 0.5, confidence) for name in names]
-        reads = [max(each.scores[name].reads for each in limited.replicates if name in each.scores) for name in names]
+        scored = [[each.scores[name].reads for each in limited.replicates if name in each.scores] for name in names]
+        reads = [max(counts, default=0) for counts in scored]  # none where all have diverged
         rows = [row for row, n in zip(zip(names, floors, medians, strict=True), reads, strict=True) if row[1] * n >= VISIBLE]
         if not rows or rows[0][0] != names[0]:
             settle(

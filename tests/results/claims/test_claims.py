@@ -272,6 +272,7 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (PRECONDITION, [blind(10, 0.5, 0.5)]),  # a guess
         (TOO_FEW, [blind(7, FLOOR)]),
         (TOO_FEW, [condition(10, [0.0] * 4 + [0.49] * 6, 0.01, model__name="my:Window", model__context=5)]),
+        (NOT_RUN, [condition(10, [INF] * 10, [INF] * 10, model__name="my:Window", model__context=5)]),  # nothing was read
         (NOT_RUN, [base()]),
     ],
 }

@@ -115,7 +115,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         wandb=_wandb(merged)[0],
         wandb_runs=_wandb(merged)[1],
         tensorboard=typed(merged, "tensorboard", str, ""),
-        claims=_claims(merged, experimental),
+        claims=_claims(base, merged, experimental),
         adaptive=None if rule is None else asdict(rule),
         slots=_slots(merged),
     )
@@ -387,11 +387,14 @@ def _name(merged: Tree) -> str:
     return name
 
 
-def _claims(merged: Tree, experimental: bool) -> Tree:
-    """What the study states of the paper's claims, checked: {id: {value: …}}, without those that are null.
+def _claims(base: Tree, merged: Tree, experimental: bool) -> Tree:
+    """What the study states of the paper's claims, checked: {id: {value: …}}, without those that a scale or the command line makes null.
 
-    experimental: whether it trains nothing.
+    base: the file without its scales, in which null is a value forgotten. experimental: whether it trains nothing.
     """
+    for name, node in mapping(base, "claims").items():
+        if node is None:
+            raise StudyError(f"claims.{name} has no value: write one, such as {{value: 0.5}}, or leave the line out")
     stated = mapping(merged, "claims")
     if not stated:
         return stated

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from results.claims.evidence import Condition, Evidence, gather
 from results.plain_values import Options
@@ -42,7 +43,8 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
         for replicate in replicates
         if replicate.status == "finished" and replicate.key in every
     }
-    probes = by_step(read(store, "probes", winning=finished), "monomials")
+    monomials = pc.starts_with(pc.field("probe"), "monomials")  # a name may end in the probe's options
+    probes = by_step(read(store, "probes", filter=monomials, winning=finished), "monomials")
     return _lessons(evidence, curves, finished, manifest) + _spikes(evidence, curves, probes)
 
 

@@ -57,6 +57,7 @@ def test_a_claim_that_is_null_is_left_out():
         ({"R2": {"valeu": 1.0}}, "claims.R2 has no key 'valeu'; did you mean value?"),
         ({"R2": {"of": 100}}, "claims.R2 = {'of': 100} must be a mapping with the paper's value"),
         ({"R2": 1.0}, "claims.R2 = 1.0 must be a mapping"),
+        ({"R2": None}, "claims.R2 has no value: write one, such as {value: 0.5}, or leave the line out"),
         ({"R2": {"value": 1.0, "replicates": 2}}, "claims.R2.replicates = 2 must be at least 15"),
         (["R2"], "claims = ['R2'] must be a mapping"),
     ],

@@ -39,7 +39,8 @@ from results.store.tables import Store, read
 FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams, generation, dyck)
 REGISTRY: dict[str, Claim] = by_id(claim for family in FAMILIES for claim in family.CLAIMS.values())
 AT_ANOTHER_SIZE = {REPRODUCED: SCALED, NOT_REPRODUCED: NOT_REPRODUCED_SCALED}
-REDUCING = ("task.", "model.", "train.", "evaluate.", "conditions.", "grid.", "only=")
+# sections that change what a verdict is of: the size, or the criterion
+REDUCING = {"task", "model", "train", "evaluate", "conditions", "grid", "only", "claims"}
 
 
 def scoreboard(store: Store) -> list[Verdict]:
@@ -81,8 +82,15 @@ def verdicts(manifest: Manifest, replicates: Sequence[Replicate], **tables: Unpa
 def reductions(manifest: Manifest) -> list[str]:
     """Lines that explain a verdict "(scaled)": the scale, its reductions, and what the command line changed."""
     scale = [f"scale: {manifest['scale']}"] if manifest["scale"] != "paper" else []
-    changed = [override for override in manifest["overrides"] if override.startswith(REDUCING)]
+    changed = [override for override in manifest["overrides"] if _changes_verdicts(override)]
     return [*scale, *manifest["reductions"], *changed]
+
+
+def _changes_verdicts(override: str) -> bool:
+    """Whether `key=value` sets one of REDUCING or a part of it. `claims.NAME=null` leaves a claim out, and so changes no verdict."""
+    key, _, value = override.partition("=")
+    section = key.split(".")[0]
+    return section in REDUCING and (section, value) != ("claims", "null")
 
 
 def _verdict(claim: Claim, terms: Terms, evidence: Evidence, scaled: bool) -> Verdict:

@@ -49,7 +49,8 @@ class Claim:
     judge: is given the rows, the study's terms and the replicates that each condition must have; it finds conditions and sets by what they
     are, never by name. needs: replicates of each condition below which nothing is decided. power: what that many replicates show with a
     chance of 80 %. study: the one that decides the claim at the paper's own size, as FAMILY/NAME; "" where no study does. of_experiments:
-    whether the rows are values of experiments, and not errors of trained models.
+    whether the rows are values of experiments, and not errors of trained models. of_factor: whether the value is a factor of at least 1,
+    which is divided by.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Claim:
     judge: Callable[[Evidence, Terms, int], Finding]
     study: str = ""
     of_experiments: bool = False
+    of_factor: bool = False
 
 
 def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:
@@ -122,7 +124,7 @@ class Part(NamedTuple):
 def decide_all(parts: Sequence[Part], before: str, reason: str, after: str = "") -> Finding:
     """The verdict where all parts must hold and any one can refute the claim. before, after: text around what they measured."""
     measured = f"{before}{'; '.join(part.measured for part in parts)}{after}"
-    return decide(all(part.holds for part in parts), any(part.fails for part in parts), measured, reason)
+    return decide(bool(parts) and all(part.holds for part in parts), any(part.fails for part in parts), measured, reason)
 
 
 def terms_of(claim: Claim, node: Value) -> Terms:
@@ -133,6 +135,8 @@ def terms_of(claim: Claim, node: Value) -> Terms:
     for name in ("value", "gate"):
         if name in node and type(node[name]) not in (int, float):
             raise StudyError(f"{where}.{name} = {node[name]!r} must be a number")
+    if claim.of_factor and not node["value"] >= 1:
+        raise StudyError(f"{where}.value = {node['value']} must be a factor of at least 1: it is the {claim.quantity}")
     for name in ("of", "replicates"):
         if name in node and (type(node[name]) is not int or node[name] < 1):
             raise StudyError(f"{where}.{name} = {node[name]!r} must be a whole number of at least 1")

@@ -45,9 +45,9 @@ def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: floa
 
 
 def above(intervals: Iterable[Interval], value: float) -> tuple[bool, bool]:
-    """Whether every interval lies above the value, and whether one lies below it."""
+    """Whether every interval lies above the value, and whether one lies below it. No interval shows nothing."""
     listed = list(intervals)
-    return all(interval.low > value for interval in listed), any(interval.high < value for interval in listed)
+    return bool(listed) and all(interval.low > value for interval in listed), any(interval.high < value for interval in listed)
 
 
 def higher(tests: Iterable[Exceeds]) -> tuple[bool, bool]:

@@ -124,13 +124,17 @@ class Evidence:
 
     def values(self, condition: Condition, metric: str) -> Floats:
         """The last value of a metric of experiments, by replicate; infinity of one that diverged. One without a value is left out."""
+        return np.array(list(self.values_by_seeds(condition, metric).values()), dtype=np.float64)
+
+    def values_by_seeds(self, condition: Condition, metric: str) -> dict[Seeds, float]:
+        """As `values`, by (init_seed, data_seed)."""
         if self.evaluations is None:
-            return np.empty(0)
+            return {}
         keys = pa.array([replicate.key for replicate in condition.replicates], pa.string())
         rows = self.evaluations.filter((pc.field("metric") == metric) & pc.field("key").isin(keys)).sort_by("step")
         last = dict(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True))
-        values = [last.get(replicate.key) for replicate in condition.replicates if replicate.key in last]
-        return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
+        values = {replicate.seeds: last[replicate.key] for replicate in condition.replicates if replicate.key in last}
+        return {seeds: np.inf if value is None else value for seeds, value in values.items()}
 
     @property
     def training_lengths(self) -> list[int]:

@@ -70,4 +70,5 @@ A3 = Claim(
     "10 replicates: that most have such a head, where 92 % of all do",
     heads_find_the_ends,
     "automata/a3",
+    of_factor=True,
 )

@@ -1,5 +1,7 @@
 """A7, A8: words longer than those of the training (Liu's thesis, figures 3.9, 3.21 and 3.22)."""
 
+from collections.abc import Iterable
+
 from results.claims.automata.groups import (
     RANKS,
     arms,
@@ -12,15 +14,15 @@ from results.claims.automata.groups import (
 from results.claims.automata.shift import RIGHT, with_recency
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher, median_accuracy
-from results.claims.evidence import Evidence
+from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 from results.statistics.intervals import quantile
 
 
-def _ends(evidence: Evidence) -> tuple[str, str]:
+def _ends(evidence: Evidence, compared: Iterable[Condition]) -> tuple[str, str]:
     """The set at the training length, or the longest below it, and the longest set."""
     along = sets_along(evidence, "length")
-    trained = min(condition.settings["task.length"] for condition in arms(evidence))
+    trained = min(condition.settings["task.length"] for condition in compared)
     within = [length for length in along if length <= trained]
     if not within or max(along) <= trained:
         settle(NOT_RUN, f"the claim needs sets of words within and beyond the training length {trained}")
@@ -33,10 +35,11 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     lstm = one_by_automaton(arms(evidence, model__name="lstm"), "an LSTM")
     if not all(any(one.startswith(kind) for one in arm) for arm in (plain, lstm) for kind in ("Dyck", "C")):
         settle(NOT_RUN, "the claim needs the plain transformer and an LSTM, each on a Dyck language and on a cyclic group")
-    within, beyond = _ends(evidence)
-    require_unseen([*plain.values(), *lstm.values()])
-    require([*plain.values(), *lstm.values()], [within, beyond], needs)
-    gate_right([*plain.values(), *lstm.values()], within, terms.value, terms.gate)
+    compared = [*plain.values(), *lstm.values()]
+    within, beyond = _ends(evidence, compared)
+    require_unseen(compared)
+    require(compared, [within, beyond], needs)
+    gate_right(compared, within, terms.value, terms.gate)
     ratios = {
         one: exceeds(condition.wrong(beyond), condition.wrong(within), 1, 1 - 0.05 / len(plain))
         for one, condition in plain.items()
@@ -76,10 +79,13 @@ def shift_and_none_improve(evidence: Evidence, terms: Terms, needs: int) -> Find
         "shifted positions": one_by_automaton(shifted, "a transformer with shifted positions"),
         "no positions": one_by_automaton(arms(evidence, model__positions="none"), "a transformer without positions"),
     }
-    within, beyond = _ends(evidence)
     pairs = [(label, plain[one], by[one]) for label, by in arms_of.items() for one in plain if one in by]
-    require_unseen([condition for _, *pair in pairs for condition in pair])
-    require([condition for _, *pair in pairs for condition in pair], [within, beyond], needs)
+    for missing in arms_of.keys() - {label for label, *_ in pairs}:
+        settle(NOT_RUN, f"no automaton has both the plain transformer and one with {missing}")
+    compared = [condition for _, *pair in pairs for condition in pair]
+    within, beyond = _ends(evidence, compared)
+    require_unseen(compared)
+    require(compared, [within, beyond], needs)
     gate_right([*plain.values(), *arms_of["shifted positions"].values()], within, RIGHT, terms.gate)
     for _, one, _ in pairs:
         right = 1 - quantile(one.wrong(beyond), 0.5)
@@ -102,15 +108,16 @@ def recency_is_what_helps(evidence: Evidence, terms: Terms, needs: int) -> Findi
     """Judge whether a scratchpad with recency bias stays right at the longest words, and a scratchpad alone does not."""
     both = with_recency(evidence)
     alone = one_by_automaton(arms(evidence, task__scratchpad=True), "a transformer with a scratchpad alone")
-    within, beyond = _ends(evidence)
-    require_unseen([*both.values(), *alone.values()])
-    require([*both.values(), *alone.values()], [within, beyond], needs)
-    gate_right([*both.values(), *alone.values()], within, terms.value, terms.gate)
+    compared = [*both.values(), *alone.values()]
+    within, beyond = _ends(evidence, compared)
+    require_unseen(compared)
+    require(compared, [within, beyond], needs)
+    gate_right(compared, within, terms.value, terms.gate)
     steady, fallen = ([median_accuracy(condition.wrong(beyond)) for condition in arm.values()] for arm in (both, alone))
     return decide(
         all(middle.low >= terms.value for middle in steady) and all(middle.high < terms.value for middle in fallen),
         any(middle.high < terms.value for middle in steady) or any(middle.low >= terms.value for middle in fallen),
-        "; ".join(f"{describe(condition, beyond)} on {beyond}" for condition in [*both.values(), *alone.values()]),
+        "; ".join(f"{describe(condition, beyond)} on {beyond}" for condition in compared),
         f"the median must stay at {terms.value:g} on {beyond} with recency bias, and fall below it without",
     )
 

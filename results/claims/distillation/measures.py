@@ -42,7 +42,7 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
                 require_each(len(progressive), len(theirs), needs, "were measured")
                 samples = list(theirs.values()), list(progressive.values())
                 chance, share = superiority(*samples, CONFIDENCE)
-                up, down = share.low > terms.value, superiority(*samples, strict)[1].high < 1 - terms.value
+                up, down = share.low > terms.value, superiority(*samples, strict)[1].high < terms.value
                 text = f"in {chance:.0%} of pairs {between(share)}, unpaired"
             else:
                 better = [progressive[seeds] - theirs[seeds] for seeds in progressive if seeds in theirs]

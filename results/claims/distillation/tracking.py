@@ -58,4 +58,5 @@ TRACK = Claim(
     "10 replicates: a median of which the interval is bounded on both sides",
     student_tracks_teacher,
     "distillation/p10",
+    of_factor=True,
 )

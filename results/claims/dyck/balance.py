@@ -96,7 +96,11 @@ def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) ->
     if len(set(lengths)) < 3:
         settle(NOT_RUN, "fewer than three lengths of training prefixes")
     gate(evidence, on_prefixes, "balance", needs)
-    logs = [np.log(list(violation(evidence, condition).values())) for condition in on_prefixes]
+    betas = [np.array(list(violation(evidence, condition).values())) for condition in on_prefixes]
+    for condition, beta in zip(on_prefixes, betas, strict=True):
+        if zeros := int((beta == 0).sum()):
+            settle(PRECONDITION, f"{zeros} of {len(beta)} replicates of {condition.name} have a β of 0, which has no logarithm")
+    logs = [np.log(beta) for beta in betas]
     random = np.random.default_rng(0)
     x = np.log(np.array(lengths, dtype=np.float64))
     means = np.stack([log[random.integers(len(log), size=(RESAMPLES, len(log)))].mean(-1) for log in logs], axis=-1)

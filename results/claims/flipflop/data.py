@@ -1,6 +1,6 @@
 """R4, R5: other training data against more of everything (Liu's thesis, section 3.5.6.3, figures 3.25 and 3.30)."""
 
-from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import exceeds, higher, percent, share_below
 from results.claims.evidence import Condition, Evidence
 from results.claims.flipflop.read_sets import (
@@ -60,6 +60,11 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
     for name in (sparse_set(evidence), dense_set(evidence)):
         gate_tail(base, name)
     tailed = [name for name in laws if quantile(base.errors(name), 0.5) > 0]
+    if not tailed:
+        settle(
+            PRECONDITION,
+            f"the median error of {base.name} is 0 on each law of the mixture, {', '.join(laws)}: there is no tail to improve",
+        )
     pairs = [(base, FACTOR)] + ([(rival, 1.0)] if rival is not base else [])
     quiet = [name for name in laws if name not in tailed]
     confidence = 1 - 0.05 / (len(tailed) * len(pairs))

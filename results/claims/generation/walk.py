@@ -11,7 +11,7 @@ import numpy as np
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
 from results.claims.compare import between, exceeds, higher
 from results.claims.evidence import Condition, Evidence, differing
-from results.claims.requirements import by_place, require_all
+from results.claims.requirements import by_place, common_seeds, require_all
 from results.statistics.intervals import Floats, Interval, quantile_interval
 
 EXPERIMENT = "verified_sampling"
@@ -28,14 +28,15 @@ def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     require(evidence, [each for pair in pairs.values() for each in pair], "divergence", needs)
     finished(evidence, [walk for _, walk in pairs.values()])
     guided, walk = ({h: evidence.values(pairs[h][place], "divergence") for h in pairs} for place in (0, 1))
+    short, long = lengths[0], lengths[-1]
+    times = {h: _times(evidence, *pairs[h], needs) for h in (short, long)}
     if min(float(np.median(guided[h])) for h in pairs) < 1e-9:
         settle(PRECONDITION, "the value is exact, or nearly so: guided sampling makes no error that could grow")
     confidence = 1 - 0.05 / (len(pairs) + 2)
-    short, long = lengths[0], lengths[-1]
     grows = exceeds(guided[long], guided[short], terms.value, confidence)
     less = {h: exceeds(guided[h], walk[h], 1.0, confidence) for h in lengths}
     # seeds are shared by the two samplers at one length, and not between lengths
-    slower = exceeds(guided[long] / walk[long], guided[short] / walk[short], 1.0, confidence)
+    slower = exceeds(times[long], times[short], 1.0, confidence)
     tests = [grows, *less.values(), slower]
     medians = ", ".join(f"{h}: {np.median(guided[h]):.3g} and {np.median(walk[h]):.3g}" for h in lengths)
     return decide(
@@ -45,6 +46,13 @@ def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         f"guided sampling must err more than {terms.value:g} times as much at the largest length, more than the walk at every length, and "
         "its ratio to the walk must grow; each in most pairs of seeds",
     )
+
+
+def _times(evidence: Evidence, guided: Condition, walk: Condition, needs: int) -> Floats:
+    """Guided sampling's divergence as a multiple of the walk's, by seed."""
+    rows = [evidence.values_by_seeds(each, "divergence") for each in (guided, walk)]
+    common = common_seeds(rows, needs, f"have a divergence of {guided.name} and of {walk.name}")
+    return np.array([rows[0][seeds] / rows[1][seeds] for seeds in common])
 
 
 def leaf_mass(evidence: Evidence, terms: Terms, needs: int) -> Finding:

@@ -177,6 +177,7 @@ L4 = Claim(
     MEDIAN,
     dilutes_as_clauses_grow,
     "lego/lego_s5",
+    of_factor=True,
 )
 L5 = Claim(
     "L5",

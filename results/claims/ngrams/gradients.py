@@ -41,7 +41,7 @@ def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         by_replicate = [peak(course, norms[replicate.key]) for course, replicate in zip(own, condition.replicates, strict=True)]
         peaks = [one for one in by_replicate if one is not None]
         what = f"replicates of {condition.name} leave the last plateau but one with looks before, within and after the jump"
-        gate(len(peaks), len(own), terms.gate, what, "must: train for longer, or look more often")
+        gate(len(peaks), len(own), max(terms.gate, 1 / len(own)), what, "must: train for longer, or look more often")
         confidence = 1 - 0.05 / (2 * len(compared))
         rise, fall = (median(times, confidence) for times in zip(*peaks, strict=True))
         text = f"{condition.name}: {rise:.2f} times that before, {fall:.2f} times that after, in {len(peaks)} of {len(own)}"

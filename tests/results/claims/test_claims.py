@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.claims import REGISTRY, scoreboard, terms_of
+from results.claims import REGISTRY, reductions, scoreboard, terms_of
 from results.claims.claim import (
     NOT_REPRODUCED,
     NOT_REPRODUCED_SCALED,
@@ -22,7 +22,9 @@ from results.claims.claim import (
     Finding,
     Terms,
     by_id,
+    decide_all,
 )
+from results.claims.compare import above
 from results.claims.evidence import Evidence
 from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
@@ -30,6 +32,7 @@ from results.report.report import write_report
 from results.store.schema import LABELS_RIGHT, SCHEMAS
 from results.store.tables import Store, commit, committed, open_store, write_bytes
 from tests.page_code import ROOT, blocks
+from tests.results.claims import claim_rows
 from tests.results.claims.claim_rows import Errors, condition, tail, write
 
 INF = np.inf
@@ -317,6 +320,29 @@ def test_what_holds_or_fails_at_another_scale_says_so(name: str, tmp_path: Path)
     assert one_verdict(tmp_path / "same", name, holds, overrides=["store=elsewhere"]).verdict == REPRODUCED
 
 
+@pytest.mark.parametrize(
+    ("override", "changes"),
+    [
+        ("task.length=16", True),
+        ("task={length: 16}", True),
+        ("train={steps: 5}", True),
+        ("model={name: lstm}", True),
+        ("evaluate={sets: {dense: {sequences: 20}}}", True),
+        ("conditions={a: {}}", True),
+        ("grid={train.lr: [1]}", True),
+        ("only=[a]", True),
+        ("claims.R2.value=0.1", True),
+        ("claims={R2: {value: 0.1}}", True),
+        ("claims.R2=null", False),  # a claim less changes none of the others
+        ("store=elsewhere", False),
+        ("replicates=50", False),
+        ("trainer=x", False),
+    ],
+)
+def test_what_the_command_line_changed_is_known_however_it_is_written(override: str, changes: bool) -> None:
+    assert reductions({"scale": "paper", "reductions": [], "overrides": [override]}) == ([override] if changes else [])
+
+
 def test_the_samples_of_an_lstm_are_counted_against_the_transformer_beside_it(tmp_path: Path) -> None:
     alone = one_verdict(tmp_path / "alone", "R2", [condition(15, **LSTM)])
     assert "8,000 strings, 20 times fewer than the paper's transformer" in alone.finding.measured
@@ -337,6 +363,19 @@ def test_a_number_that_several_conditions_ask_for_is_missing_once(tmp_path: Path
     found = one_verdict(tmp_path, "R4", [base(), mixed(rare=[None, *[1e-5] * 24])])
     assert found.verdict == TOO_FEW
     assert found.finding.reason.startswith("4 results of c1 are still missing")  # its three laws, and the whole of them
+
+
+def test_a_mixture_of_laws_that_the_baseline_reads_without_error_can_improve_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tails on the extreme sets are of no law of the mixture."""
+    monkeypatch.setitem(claim_rows.SETS, "seldom", {"p_ignore": 0.7})
+    conditions = [base(), condition(25, tail(25, 1e-5), tail(25, 1e-5), task__p_ignore=[0.9, 0.7])]
+    for each in conditions:
+        each["errors"]["seldom"] = [0.0] * 25
+    found = one_verdict(tmp_path, "R4", conditions)
+    assert found.verdict == PRECONDITION
+    assert "is 0 on each law of the mixture, often" in found.finding.reason
 
 
 def test_the_baseline_is_the_plain_one_in_the_middle_of_the_sweep(tmp_path: Path) -> None:
@@ -369,6 +408,21 @@ def test_wrong_terms_are_one_sentence(node: object, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as raised:
         terms_of(REGISTRY["R4"], node)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["A3", "L4", "PD-track"])
+def test_a_factor_that_is_divided_by_is_at_least_1(name: str) -> None:
+    for value in (0, 0.5):
+        with pytest.raises(
+            ValueError, match=rf"claims\.{name}\.value = {value} must be a factor of at least 1: it is the .*factor"
+        ):
+            terms_of(REGISTRY[name], {"value": value})
+    assert terms_of(REGISTRY[name], {"value": 1}).value == 1
+
+
+def test_nothing_that_was_compared_shows_nothing() -> None:
+    assert above([], 0.5) == (False, False)
+    assert decide_all([], "", "").verdict == TOO_FEW
 
 
 def test_the_share_of_baselines_that_must_be_perfect_is_the_studys(tmp_path: Path) -> None:

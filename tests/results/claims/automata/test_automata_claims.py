@@ -11,6 +11,7 @@ import tasks
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import REGISTRY, verdicts
+from results.claims.automata.depth import SEMIAUTOMATA
 from results.claims.automata.groups import CYCLIC
 from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.store.schema import SCHEMAS
@@ -69,12 +70,20 @@ def _harder(settings, definition):
     return _backwards(settings, definition) / 12
 
 
-CLOSED = ("A1", "A1-depth", "A1-seeds", "A1-order")
+CLOSED = ("A1-depth", "A1-seeds", "A1-order")
 
 
 @pytest.mark.parametrize("claim", CLOSED)
 def test_a1_holds_where_depth_helps_groups(plans, claim):
     assert _verdict(plans("a1_reduced"), claim, _depth).verdict == SCALED
+
+
+def test_a1_is_of_all_semiautomata(plans):
+    """Eight of them that are all simulated leave the others open, and one that is not refutes it."""
+    found = _verdict(plans("a1_reduced"), "A1", _depth)
+    assert found.verdict == NOT_RUN
+    assert "each of 8 is simulated" in found.finding.reason
+    assert len({each["settings"]["task"]["automaton"] for each in plans("a1")["conditions"]}) == SEMIAUTOMATA
 
 
 def test_a_group_that_one_layer_solves_needs_no_depth(plans):
@@ -339,6 +348,21 @@ def test_longer_words(plans):
     assert _verdict(study, "A7-shift", _longer(unplaced=0.05)).verdict == REPRODUCED  # what repeats one token cannot be told
     assert _verdict(study, "A7-recency", _longer(scratchpad=0.001)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7-recency", _longer(steady=0.01)).verdict == TOO_FEW
+    padded = lambda settings: settings["task"]["scratchpad"]  # noqa: E731
+    assert _verdict(study, "A7-recency", _longer(), padded).verdict == REPRODUCED  # a transformer without one is no part of it
+
+
+@pytest.mark.parametrize("label", ["shifted positions", "no positions"])
+def test_an_improvement_is_of_one_automaton(plans, label):
+    """Where plain and changed transformers share none there is nothing to compare, and nothing must be said to hold."""
+
+    def kept(settings):
+        shift, positions = settings["model"].get("shift"), settings["model"].get("positions")
+        kind = "shifted positions" if shift else "no positions" if positions == "none" else "plain"
+        return settings["task"]["automaton"] == ("Dyck_4_2" if kind == label else "C2")
+
+    found = _verdict(plans("a7"), "A7-shift", _longer(), kept)
+    assert (found.verdict, label in found.finding.reason) == (NOT_RUN, True), found.finding
 
 
 def _positions(grid, abab, trained=0.005, best=0.05):

@@ -389,6 +389,10 @@ def test_progress_measures_read_their_threshold_and_need_higher_levels(plans):
     assert progress(plans["p13"], paper, probes).verdict == REPRODUCED
     assert progress(plans["p13"], paper, probes, value=0.8).verdict == TOO_FEW
 
+    half = [0.9 if seed % 2 else 0.7 for seed in range(60)]
+    many = planned("p13", overrides=["replicates=60"])
+    assert progress(many, paper, measures(symbols=half), value=0.75).verdict == NOT_REPRODUCED  # also of those unpaired, labels
+
     def two(condition, step, seed):
         rows = probes(condition, step, seed)
         kept = {item: value for item, value in rows.get("nonterminals", {}).items() if item[:7] in ("level=4", "level=5")}

@@ -138,7 +138,8 @@ def accuracies(manifest: dict[str, Any], of: Any) -> list[Replicate]:
         (0.95, 0.7, 0.6, 1.0, REPRODUCED),
         (0.7, 0.95, 0.6, 1.0, NOT_REPRODUCED),  # the one outside teaches more
         (0.7, 0.6, 0.95, 1.0, NOT_REPRODUCED),  # one checkpoint is enough
-        (0.7, 0.7, 0.7, 1.0, TOO_FEW),  # all alike
+        (0.7, 0.7, 0.69, 1.0, TOO_FEW),  # pairs are alike
+        (0.7, 0.7, 0.7, 1.0, PRECONDITION),  # all are: the one outside teaches as the last does
         (0.95, 0.7, 0.6, 0.5, PRECONDITION),
     ],
 )

@@ -190,6 +190,17 @@ def test_the_violation_by_length(studies, power, verdict):
     assert judged(studies["lengths"], "DY6", lambda settings, changed: 0.001, _by_length(power)) == verdict
 
 
+@pytest.mark.parametrize("which", ["n16", "n136"])
+def test_a_violation_of_nought_has_no_logarithm(studies, which):
+    """A single one would make the slope infinite."""
+    betas = _by_length(-1.0)
+
+    def one_nought(name):
+        return np.where((np.arange(N) == 3) & (name == which), 0.0, betas(name))
+
+    assert judged(studies["lengths"], "DY6", lambda settings, changed: 0.001, one_nought) == PRECONDITION
+
+
 def test_the_violation_by_length_of_models_that_have_not_learned(studies):
     assert judged(studies["lengths"], "DY6", lambda settings, changed: 0.1, _by_length(-1)) == PRECONDITION
 

@@ -106,6 +106,26 @@ class TestVGB1:
         found = growing(lambda h: 0.1 * h, lambda h: 0.1)
         assert judged("VGB1", [(own, {m: v[:19] for m, v in metrics.items()}) for own, metrics in found], 2.0) == TOO_FEW
 
+    def test_a_ratio_is_of_one_seed_where_others_have_no_value(self):
+        """The walk errs as much as guided sampling on each seed, which spans five orders of magnitude; one seed less of each, and two
+        samplers would be paired by their places: with another seed's divergence, the ratios would be of two seeds."""
+        found = growing(lambda h: 0.1 * h, lambda h: 0.1)
+        for gone in ((0,), (0, 1), (0, 0)):  # of guided sampling and of the walk at the largest length
+            cut = list(found)
+            for place, which in zip((-2, -1), gone, strict=False):
+                own, metrics = cut[place]
+                left = Condition(own.name, own.settings, own.replicates[:which] + own.replicates[which + 1 :])
+                cut[place] = left, {name: np.delete(values, which) for name, values in metrics.items()}
+            assert judged("VGB1", cut, 2.0) == REPRODUCED
+
+    def test_seeds_that_only_one_sampler_has_do_not_count(self):
+        found = growing(lambda h: 0.1 * h, lambda h: 0.1)
+        for place, kept in ((-2, slice(0, 20)), (-1, slice(4, 24))):
+            own, metrics = found[place]
+            left = Condition(own.name, own.settings, own.replicates[kept])
+            found[place] = left, {name: values[kept] for name, values in metrics.items()}
+        assert judged("VGB1", found, 2.0) == TOO_FEW  # 20 of each, and 16 in common
+
     @pytest.mark.parametrize(
         ("lengths", "settings"),
         [((4, 8), {}), (LENGTHS, {"leaf_noise": 0.5}), (LENGTHS, {"noise": 0.0}), (LENGTHS, {"name": "another"})],

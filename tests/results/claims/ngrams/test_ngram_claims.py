@@ -250,6 +250,12 @@ def test_the_gradient_peaks_at_jumps(studies, paths, norms, verdict):
     assert judged(studies["figure3"], "N5", paths, norms=norms) == verdict
 
 
+def test_the_peak_is_no_ones_where_no_replicate_leaves_its_plateau(studies):
+    """Whatever the study's gate: with 0 there would be no norm to take a median of."""
+    ungated = studies["figure3"] | {"claims": {"N5": studies["figure3"]["claims"]["N5"] | {"gate": 0}}}
+    assert judged(ungated, "N5", stays, norms=jump(2.0)) == PRECONDITION
+
+
 def test_a_missing_replicate_is_waited_for_and_a_diverged_one_settles_it(studies):
     def without(status):
         return lambda each: replace(each, status=status) if each.init_seed == 3 else each

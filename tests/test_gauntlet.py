@@ -8,7 +8,7 @@ import sys
 from results.store.tables import committed, open_store, read
 from tests.page_code import ANYWHERE, blocks
 
-SETS = {"in_distribution", "sparse", "dense"}
+SETS = {"in_distribution", "sparse", "ignore_90", "dense"}
 CONDITIONS = ("transformer", "transformer_mixture", "lstm", "mingru", "mingru_mixture")
 SMALL = ["task.length=16", "train.warmup=1", "replicates=2", "executor=local", "wandb=off", "pack.size=2"]
 SMALL += [f"conditions.{name}.train.steps=4" for name in CONDITIONS]

@@ -91,10 +91,18 @@ def test_a_task_of_ones_own_is_trained_and_reported_as_the_page_says(tmp_path):
     assert json.loads(rows)["task"] == {"name": "my_tasks:Parity", "length": 16}
 
 
+def _add_the_model(folder, monkeypatch):
+    """The model of the page under the name that it says to add to GENERAL, until the test ends."""
+    page = "docs/guides/adding-a-model.md"
+    (text,) = blocks(page, "python")
+    name, kind = re.search(r'add `"(\w+)": (\w+)` to `GENERAL` of `models/__init__.py`', (ROOT / page).read_text()).groups()
+    assert name not in models.GENERAL
+    assert models.GENERAL.items() <= models.REGISTRY.items()
+    monkeypatch.setitem(models.REGISTRY, name, getattr(_import(text, name, folder, monkeypatch), kind))
+
+
 def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
-    text, line = blocks("docs/guides/adding-a-model.md", "python")
-    monkeypatch.setitem(models.REGISTRY, "average", None)  # removed again afterwards
-    exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
+    _add_the_model(tmp_path, monkeypatch)
     tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs"), "model": {"name": "average", "width": 8}}
     assert run(from_tree(tree, ["replicates=2"]), say=lambda text: None) == 0
     _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
@@ -110,9 +118,7 @@ def _losses(one, seeds, steps=20):
 
 
 def test_the_added_model_is_bitwise_the_same_alone_and_in_a_pack(tmp_path, monkeypatch):
-    text, line = blocks("docs/guides/adding-a-model.md", "python")
-    monkeypatch.setitem(models.REGISTRY, "average", None)
-    exec(line, vars(_import(text, "average", tmp_path, monkeypatch)) | {"REGISTRY": models.REGISTRY})
+    _add_the_model(tmp_path, monkeypatch)
     one = condition("average", model_fields={"width": 8})
     assert torch.equal(_losses(one, [(3, 3)])[:, 0], _losses(one, [(1, 1), (3, 3)])[:, 1])
 

@@ -1,7 +1,8 @@
 """The process behind a live W&B run and TensorBoard files: it reads what packs commit, and the states that a driver hands over.
 
 `results.dashboards.live_feed` starts it. Its standard input is a line of JSON with the study, then `{"state": …}` every minute, then
-`{"end": true}`; it answers each with a line. If the driver disappears, the run is closed as it stands.
+`{"end": true}`; it answers each with a line, the last after a line for each run that it has written. If the driver disappears, the run
+is closed as it stands.
 """
 
 import contextlib
@@ -75,10 +76,10 @@ def live_values(state: Mapping[str, float], summary: pa.Table) -> dict[str, floa
 
 
 class Views:
-    """The live views of one study: a W&B run, TensorBoard's files, or both. say: prints the messages of publishing."""
+    """The live views of one study: a W&B run, TensorBoard's files, or both. tell: sends the driver a line while it waits."""
 
-    def __init__(self, about: Mapping[str, str], say: Callable[[str], None]):
-        self._about, self._say = about, say
+    def __init__(self, about: Mapping[str, str], tell: Callable[[Tree], None]):
+        self._about, self._tell = about, tell
         self._store = open_store(about["store"], about["study"])
         self._rows = CommittedRows(self._store)
         self._run: LiveRun | None = None
@@ -112,7 +113,14 @@ class Views:
             lines.append(f"TensorBoard: tensorboard --logdir {self._about['tensorboard']}")
         mode = self._about["mode"]
         if mode != "off":
-            where = publish(self._store, mode, runs=self._about["runs"], say=self._say, live=self._run)
+            where = publish(
+                self._store,
+                mode,
+                runs=self._about["runs"],
+                say=lambda line: self._tell({"say": line}),
+                live=self._run,
+                written=lambda: self._tell({"alive": True}),  # the driver gives up a process that is silent
+            )
             lines += [f"W&B ({mode}): {where}", *sync_line(mode, where)]
         return lines
 
@@ -130,7 +138,7 @@ class Views:
 
 def answers(lines: Iterator[str], tell: Callable[[Tree], None]) -> None:
     """Answer every line until the input ends, or until `tell` raises DriverGone."""
-    views = Views(json.loads(next(lines)), lambda line: tell({"say": line}))
+    views = Views(json.loads(next(lines)), tell)
     with contextlib.suppress(DriverGone):
         for line in lines:
             question = json.loads(line)

@@ -55,6 +55,7 @@ def publish(
     runs: str = "study",
     say: Callable[[str], None] = lambda line: None,
     live: LiveRun | None = None,
+    written: Callable[[], None] = lambda: None,
 ) -> str | None:
     """Publish the W&B runs of a study; returns the folder (offline) or address (online) of the study's own run, None when off.
 
@@ -65,7 +66,7 @@ def publish(
     Offline runs lie in `directory`/wandb, by default in the study's folder of a local store, or in the current folder; earlier offline runs
     of the study are removed there. W&B's own process writes the file's end, at the latest when this process exits, and sends again what
     was refused (429) or lost.
-    live: the study's own run where it is open already; it is closed.
+    live: the study's own run where it is open already; it is closed. written: called after each run.
     Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
     """
     if mode not in MODES:
@@ -82,12 +83,14 @@ def publish(
     else:
         with _refusals(), live.open_run as open_run:
             where, count, started = _fill(mode, open_run, first, keep_history), 1, time.monotonic()
+    written()
     for run in planned:
         if mode == "online":
             time.sleep(max(0.0, started + PAUSE_S - time.monotonic()))
         started = time.monotonic()
         _write_run(mode, folder, run, keep_history or run.kind == "replicate")
         count += 1
+        written()
         if count % 100 == 0:
             say(f"W&B: {count} runs written")
     return where

@@ -116,13 +116,14 @@ def _part(part: str, manifest: Manifest, configs: Sequence[Options], rows: pa.Ta
     said += phrases
     text = f"{'Training' if part == 'train' else part.capitalize()}: {', '.join(said) or 'no option is the same in all conditions'}"
     if varied and len(own) <= MOST:
+        keys = grouped((row[1], row[0]) for row in manifest["replicates"])
         described = grouped(
             (
                 f"{', '.join(_words(name, config[name]) for name in varied if name in config) or 'none of these set'}"
-                f"{_parameters(rows, condition['name']) if part == 'model' else ''}",
+                f"{_parameters(rows, keys.get(place, [])) if part == 'model' else ''}",
                 condition["name"],
             )
-            for condition, config in zip(manifest["conditions"], own, strict=True)
+            for place, (condition, config) in enumerate(zip(manifest["conditions"], own, strict=True))
         )
         text += "; differing between conditions: " + "; ".join(f"{_and(names)} ({words})" for words, names in described.items())
     elif varied:
@@ -164,8 +165,9 @@ def _value(name: str, value: Value) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _parameters(rows: pa.Table, condition: str | None = None) -> str:
-    chosen = rows if condition is None else rows.filter(pc.equal(rows["condition"], condition))
+def _parameters(rows: pa.Table, keys: Sequence[str] | None = None) -> str:
+    """The models' sizes, of all rows or of those with these keys: a condition may have been called otherwise when it was trained."""
+    chosen = rows if keys is None else rows.filter(pc.is_in(rows["key"], pa.array(keys, pa.string())))
     sizes = sorted(set(chosen["parameters"].to_pylist()))
     if not sizes:
         return ""

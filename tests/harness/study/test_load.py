@@ -321,6 +321,16 @@ def test_a_key_that_conditions_also_set_lists_them():
     assert "(model.layers=2)" in _refused("replicates=3", sweeps=[{"each": {"model.layers": [2]}, "replicates": 9}])
 
 
+def test_lists_of_seeds_and_a_number_of_replicates_set_the_same():
+    """Each point would keep its own, and the override would change nothing."""
+    seeded = [{"grid": {"train.lr": [0.1, 0.2]}, "seeds": {"init": "0..1", "data": "0..1"}}]
+    assert "set by 2 of 2 conditions (train.lr=0.1; train.lr=0.2)" in _refused("replicates=50", sweeps=seeded)
+    assert [len(each.seeds) for each in _study("replicates=2", sweeps=[{"each": {"train.lr": [0.1]}}]).conditions] == [2]
+    counted = {"a": {"replicates": 2}, "b": {"train": {"lr": 0.1}}}
+    assert "set by 1 of 2 conditions (a)" in _refused("seeds.init=0..1", "seeds.data=0..4", conditions=counted)
+    assert _study("seeds={from: 7}", conditions=counted).conditions[0].seeds[0] == (7, 7)
+
+
 def test_an_override_without_an_effect_is_refused():
     assert "every condition has its own model" in _refused("model.layers=3", conditions={"lstm": {"model": {"name": "lstm"}}})
     assert "the study gives seeds" in _refused("replicates=3", seeds={"init": 0, "data": 0})

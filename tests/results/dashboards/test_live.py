@@ -177,6 +177,18 @@ def test_what_goes_wrong_is_said_and_the_next_look_is_answered(tmp_path):
     assert all("done" in each and "0123456789abcdef.yaml" in each["trouble"][0] for each in told)
 
 
+def test_each_run_that_is_written_is_a_sign_of_life(tmp_path):
+    """A hundred runs may take longer than the driver waits for a silent process."""
+    store = open_store(tmp_path, "many")
+    write(store, manifest(3))
+    about = {"store": str(tmp_path), "study": "many", "mode": "offline", "runs": "replicate", "tensorboard": ""}
+    told = []
+    answers(iter(map(json.dumps, [about, {"end": True}])), told.append)
+    assert told[:-1] == [{"alive": True}] * 7  # the study's own run, and those of three replicates of two conditions
+    assert told[-1]["done"]
+    assert "W&B (offline)" in told[-1]["lines"][0]
+
+
 # --- a server that hangs ---
 
 

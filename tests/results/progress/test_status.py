@@ -78,6 +78,23 @@ def test_rows_that_an_earlier_plan_left_are_not_counted_for_this_one():
     assert "  condition old: 1, and none planned" in lines(found)
 
 
+def test_a_condition_that_was_renamed_keeps_its_rows():
+    """A replicate depends on its settings and seeds, and not on a name; rows of the plan count under the plan's name."""
+    done = rows(("p1", ["a", "b"], "alpha", "left", 10, 60), ("q", ["z"], "old", "left", 30, 600))
+    found = snapshot("quick", plan({"beta": ["a", "b", "c"]}, {}), done, set(), set(), NOW)
+    assert [(c.name, c.committed, c.planned) for c in found.conditions] == [("beta", 2, 3), ("old", 1, 0)]
+    assert (found.ends - NOW).total_seconds() == pytest.approx(60 * 1860 / 720)  # what is left takes what beta's rows took
+
+
+def test_failures_of_a_condition_that_is_no_longer_planned_do_not_count():
+    made = plan({"one": ["a", "b", "c", "e"]}, {"p1": ["a", "b"], "p2": ["c", "e"]})
+    done = rows(("p1", ["a", "b"], "one", "left", 10, 60))
+    found = snapshot("quick", made, done, {"x", "y"}, set(), NOW)
+    assert (found.failed, found.packs) == (0, Packs(committed=1, in_flight=0, waiting=1, failed=0))
+    assert "nothing is left to do" not in " ".join(lines(found))
+    assert snapshot("quick", None, done, {"x"}, set(), NOW).failed == 1  # without a plan all are listed
+
+
 def test_the_end_weighs_what_is_missing_by_what_its_condition_takes():
     made = plan({"fast": ["a", "b", "c"], "slow": ["e", "f"]}, {})
     done = rows(("p1", ["a"], "fast", "x", 5, 60), ("p2", ["e"], "slow", "x", 30, 600))

@@ -55,6 +55,17 @@ def test_every_value_is_that_of_the_study(study: Store) -> None:
     assert "\n" not in text
 
 
+def test_a_condition_that_was_renamed_keeps_its_size(study: Store) -> None:
+    renamed = manifest(12)
+    for each in renamed["conditions"]:
+        each["name"] = f"new {each['name']}"
+    text = text_of(renamed, study)
+    assert (
+        "new transformer (transformer, layers = 2, width = 64, 133,381 parameters); new lstm (lstm, width = 128, 133,381"
+        in text
+    )
+
+
 def test_conditions_of_equal_options_are_named_together() -> None:
     plan = manifest(1, names=("one", "two", "three"))
     for each, reach in zip(plan["conditions"], (3, 4, 3), strict=True):

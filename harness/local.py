@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.compute as pc
 import torch
 
 import harness.machine.device
@@ -22,9 +21,10 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
 from harness.machine.cores import cores
 from harness.machine.interrupt import Interrupt
-from harness.planning.manifest import name_of_content, plan_of, read
+from harness.planning.manifest import name_of_content, plan_of, read, read_all
 from harness.planning.pack import Pack, resolve
-from harness.planning.stage_order import by_stage, ready
+from harness.planning.plan import remaining
+from harness.planning.stage_order import by_stage, ready, refuse_lost
 from harness.planning.throughput import Rate, measure, room
 from harness.study.experiment import ALLOW_COMMANDS
 from harness.study.slot_kinds import Kind
@@ -111,7 +111,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_manifest(path: Path, uri: str, device: str) -> int:
-    """Run what a manifest plans and the store does not hold yet. Returns the exit status: 0 when every pack is committed."""
+    """Run what a manifest plans and the store does not hold yet. Returns the exit status: 0 when every pack is committed.
+
+    Raises StudyError or StoreError, before anything is written, where the manifest can't be run in this store: one sentence on why.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -123,12 +126,12 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
         raise StudyError(f"{wrong}: give the file that `manyseeds plan STUDY --write FILE` made") from error
     store = open_store(uri, manifest["study"])
     store.check_writable()
+    plan = remaining(plan_of(manifest), scored(store), manifest["numerics"], read_all(store))
+    refuse_lost(plan, store)
     write_manifest(store, name_of_content(data), data)  # so that the folder that comes back is a study, as one that `run` made
     local = Local(device)
-    rows = scored(store)
-    have = set(rows["pack"].to_pylist()) - set(rows.filter(pc.field("lacking"))["pack"].to_pylist())
-    packs = [pack for pack in resolve(plan_of(manifest), manifest["numerics"], attempts(store)) if pack.id not in have]
-    total = len(manifest["replicates"])
+    packs = resolve(plan, manifest["numerics"], attempts(store))
+    total = len(plan.replicates)
     missing = sum(len(pack.replicates) for pack in packs)
     say(f"{manifest['study']}: {missing} of {total} replicates in {len(packs)} packs on {local.device}")
     rates: dict[tuple[str, int], Rate] = {}

@@ -24,7 +24,6 @@ from harness.planning.throughput import Rate
 from harness.study.config import Study
 from results.errors import StudyError
 from results.plain_values import Tree
-from results.store.manifest import FOLDER, Manifest, manifest_bytes
 from results.store.tables import Store, committed, list_names, open_store, read, scored
 
 SMALL_S = 60.0  # seconds of work on one slot, up to which `executor: auto` starts no Ray
@@ -138,7 +137,7 @@ def prepare(
     # which shapes are missing; refuses what can't be planned before anything is measured
     first = _planned(study, store, 1, numerics, executor.slots, retry)
     refuse_lost(first, store)
-    earlier = _manifests(store)
+    earlier = manifests.read_all(store)
     if study.is_experimental:
         return _prepare_experiments(study, uri, store, first, numerics, executor.slots, retry, guesses or {})
     timer = Timer(executor, say, KeptRates(folder(), say, fresh))
@@ -210,17 +209,12 @@ def _planned(
         targets,
         numerics=numerics,
         slots=slots,
-        manifests=_manifests(store),
+        manifests=manifests.read_all(store),
         failed={key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys},
         retry=retry,
         checkpoints=list_names(store, "checkpoints"),
         parts=parts,
     )
-
-
-def _manifests(store: Store) -> list[Manifest]:
-    names = list_names(store, FOLDER)
-    return [manifests.read(manifest_bytes(store, name), store.path(FOLDER, name)) for name in names]
 
 
 def _refuse_tf32(study: Study, devices: Collection[str]) -> None:

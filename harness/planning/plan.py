@@ -117,14 +117,7 @@ def plan(
     scored = _scored(committed)
     if not study.new_code:
         _refuse_changed_code(conditions, scored, manifests)
-    _refuse_redefined(study, conditions, asked, scored, manifests)
-    _refuse_exchanged(conditions, asked, replicates, scored, manifests)
-
-    done = frozenset(
-        replicate.key
-        for replicate in replicates
-        if any(sets.issuperset(asked[replicate.condition].values()) for sets in scored.get(replicate.key, ()))
-    )
+    done = _done(study, conditions, asked, replicates, scored, manifests)
     skipped = frozenset() if retry else _with_later(replicates, failed, done)
     signatures = [signature(condition, study.sets) for condition in conditions]
     groups = grouped((signatures[replicate.condition], index) for index, replicate in enumerate(replicates))
@@ -145,6 +138,42 @@ def plan(
     packs = _split(partial, slots - len(whole), frozenset(checkpoints), replicates, len(study.sets), numerics) + whole
     packs.sort(key=lambda pack: pack.replicates[0])
     return Plan(study, replicates, tuple(packs), done, skipped, parts or {})
+
+
+def remaining(planned: Plan, committed: pa.Table, numerics: Options, manifests: Sequence[Manifest]) -> Plan:
+    """What is left of a plan that was made elsewhere or earlier; the arguments are those of `plan`.
+
+    Packs that lost nobody keep their ids. StudyError where an evaluation set was redefined or exchanged.
+    """
+    study = planned.study
+    asked = [study.set_hashes(condition) for condition in study.conditions]
+    done = _done(study, study.conditions, asked, planned.replicates, _scored(committed), manifests)
+    packs = []
+    for pack in planned.packs:
+        missing = [index for index in pack.replicates if planned.replicates[index].key not in done]
+        if len(missing) == len(pack.replicates):
+            packs.append(pack)
+        elif missing:
+            packs.append(_pack(planned.replicates, missing, pack.signature, len(study.sets), numerics, pack.kind))
+    return replace(planned, packs=tuple(packs), done=done)
+
+
+def _done(
+    study: Study,
+    conditions: Sequence[Condition],
+    asked: Sequence[Mapping[str, str]],
+    replicates: Sequence[PlannedReplicate],
+    scored: Mapping[str, Sequence[frozenset[str]]],
+    manifests: Sequence[Manifest],
+) -> frozenset[str]:
+    """The keys with rows for every evaluation set that is asked. StudyError where a set was redefined or exchanged."""
+    _refuse_redefined(study, conditions, asked, scored, manifests)
+    _refuse_exchanged(conditions, asked, replicates, scored, manifests)
+    return frozenset(
+        replicate.key
+        for replicate in replicates
+        if any(sets.issuperset(asked[replicate.condition].values()) for sets in scored.get(replicate.key, ()))
+    )
 
 
 def replicates_of(conditions: Sequence[Condition]) -> tuple[PlannedReplicate, ...]:

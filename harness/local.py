@@ -9,6 +9,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -77,17 +78,14 @@ def run_packs(
     """Run the packs in order; one that runs out of memory is split and finished. leases: whether other drivers' are heeded."""
     dispatch = Dispatch(packs, store, progress, Leases(store, leases), interrupt.requested)
     try:
-        while dispatch.left() and not interrupt.requested():
-            pack = dispatch.next()
-            if pack is None:
-                time.sleep(_WAIT_S)
-                continue
-
-            def report(step: int, pack: Pack = pack) -> None:
-                progress.step(pack.id, step)
-                dispatch.leases.renew()
-
-            dispatch.ended(pack, run_there(pack, store, device, report, interrupt.requested, progress.say, dispatch.begun))
+        with dispatch.leases.renewing():
+            while dispatch.left() and not interrupt.requested():
+                pack = dispatch.next()
+                if pack is None:
+                    time.sleep(_WAIT_S)
+                    continue
+                report = partial(progress.step, pack.id)
+                dispatch.ended(pack, run_there(pack, store, device, report, interrupt.requested, progress.say, dispatch.begun))
     finally:
         dispatch.close()
     return dispatch.outcomes

@@ -9,8 +9,10 @@ import json
 import math
 import os
 import socket
+import threading
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from results.plain_values import Tree
@@ -35,7 +37,10 @@ def _place() -> str:
 
 @dataclass
 class Leases:
-    """The leases of one driver. on=False: none is read or written. A store that refuses them is no error: they are hints."""
+    """The leases of one driver. on=False: none is read or written. A store that refuses them is no error: they are hints.
+
+    A lock holds while leases are written, since `renewing` does that from a thread, and a lease that was dropped must stay so.
+    """
 
     store: Store
     on: bool = True
@@ -43,6 +48,7 @@ class Leases:
     _held: set[str] = field(default_factory=set)
     _halved: set[str] = field(default_factory=set)
     _renewed: float = field(default_factory=time.monotonic)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, pack: str) -> bool:
         """Hold the pack's lease; False where another living driver does."""
@@ -50,29 +56,56 @@ class Leases:
             return True
         if self._other(pack):
             return False
-        self._write(pack)
-        self._held.add(pack)
+        with self._lock:
+            self._write(pack)
+            self._held.add(pack)
         return True
 
     def renew(self) -> None:
         """Prolong what is held, when it is time to."""
-        if self._held and time.monotonic() - self._renewed > _RENEW_S:
-            self._renewed = time.monotonic()
-            for pack in self._held:
-                self._write(pack)
+        with self._lock:
+            if self._held and time.monotonic() - self._renewed > _RENEW_S:
+                self._renewed = time.monotonic()
+                for pack in self._held:
+                    self._write(pack)
+
+    @contextlib.contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Renew from a thread meanwhile, for a driver that runs packs in its own process.
+
+        An evaluation, or a function of the person's own, may take longer than a lease lasts and calls nothing of ours.
+        """
+        if not self.on:
+            yield
+            return
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(_RENEW_S):
+                self.renew()
+
+        thread = threading.Thread(target=renew, name="leases", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def drop(self, pack: str) -> None:
         """Give up the lease of a pack that has ended or goes back into the queue."""
-        if pack in self._held:
-            self._held.remove(pack)
-            with contextlib.suppress(OSError):  # it expires
-                delete(self.store, _path(pack))
+        with self._lock:
+            if pack in self._held:
+                self._held.remove(pack)
+                with contextlib.suppress(OSError):  # it expires
+                    delete(self.store, _path(pack))
 
     def halve(self, pack: str) -> None:
         """Keep a pack's lease, which says from now on that its halves run instead; until `close`."""
-        if pack in self._held:
-            self._halved.add(pack)
-            self._write(pack)
+        with self._lock:
+            if pack in self._held:
+                self._halved.add(pack)
+                self._write(pack)
 
     def halved(self, pack: str) -> bool:
         """Whether the driver that holds this lease runs the pack's halves instead."""

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import time
 
 import pytest
 import torch
 
 import results.store.tables
+from harness.executing import leases as lease_files
 from harness.executing.death_policy import Deaths
 from harness.executing.leases import LEASE_S, Leases
 from harness.executing.missing_mount import check_there, run_there
@@ -77,6 +79,27 @@ def test_the_lease_of_a_halved_pack_is_renewed_and_ends_with_its_driver(store, p
     leases.close()
     assert not other.halved("a")
     assert other.take("a")
+
+
+@pytest.mark.parametrize("leases", [True, False])
+def test_a_local_driver_renews_its_lease_while_a_pack_says_nothing(store, packs, monkeypatch, leases):
+    """As a long evaluation does, and a function of the person's own."""
+    ends: list[set[float]] = []
+
+    def silent(pack, *_):
+        until, seen = time.monotonic() + 2, set()
+        while len(seen) < 3 and time.monotonic() < until:
+            seen.add((lease_files.read(store, pack.id) or ("", 0.0))[1])
+            time.sleep(0.01)
+        ends.append(seen)
+        return Outcome(pack.id, "committed", 1)
+
+    monkeypatch.setattr("harness.executing.missing_mount.run_pack", silent)
+    monkeypatch.setattr(lease_files, "_RENEW_S", 0.05)
+    progress = Progress([packs[1]], {packs[1].id: 1.0}, 0, 1)
+    run_packs([packs[1]], store, CPU, progress, Interrupt(), leases)
+    assert [len(seen) for seen in ends] == [3 if leases else 1]
+    assert lease_files.read(store, packs[1].id) is None
 
 
 def test_a_pack_of_one_that_is_said_to_be_halved_is_waited_for_no_longer_than_a_lease(store, packs):

@@ -67,6 +67,25 @@ def test_a_lease_is_renewed_before_it_expires(store, monkeypatch):
     assert read(store, "a")[1] > time.time() + LEASE_S / 2
 
 
+def test_a_lease_that_was_dropped_is_not_written_again_by_the_thread_that_renews(store, monkeypatch):
+    real, began = Leases._write, threading.Event()
+
+    def slow(self, pack):
+        if threading.current_thread() is not threading.main_thread():
+            began.set()
+            time.sleep(0.1)
+        real(self, pack)
+
+    monkeypatch.setattr(Leases, "_write", slow)
+    monkeypatch.setattr(module, "_RENEW_S", 0.01)
+    one = Leases(store)
+    with one.renewing():
+        assert one.take("a")
+        assert began.wait(10)
+        one.drop("a")
+    assert read(store, "a") is None
+
+
 def test_a_process_of_this_machine_that_is_gone_holds_nothing(store):
     place = module._place()
     gone = subprocess.Popen([sys.executable, "-c", ""])

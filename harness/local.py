@@ -19,14 +19,14 @@ from harness.executing.dispatch import Dispatch
 from harness.executing.leases import Leases
 from harness.executing.missing_mount import run_there
 from harness.executing.progress import Progress
-from harness.executing.run_pack import Outcome, attempts
+from harness.executing.run_pack import Outcome, attempts, halves
 from harness.machine.cores import cores
 from harness.machine.interrupt import Interrupt
 from harness.planning.manifest import name_of_content, plan_of, read, read_all
 from harness.planning.pack import Pack, resolve
 from harness.planning.plan import remaining
 from harness.planning.stage_order import by_stage, ready, refuse_lost
-from harness.planning.throughput import Rate, measure, room
+from harness.planning.throughput import Rate, measure, room, too_large
 from harness.study.experiment import ALLOW_COMMANDS
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
@@ -137,8 +137,9 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     for pack in packs:
         shape = (pack.signature, len(pack.replicates))
         if shape not in rates:
-            rates[shape] = local.measure(pack)
-        seconds[pack.id] = rates[shape].pack_seconds(pack.replicates[0].condition.steps)
+            rates[shape] = _measured(pack, local)
+        whole = rates[shape].pack_seconds(pack.replicates[0].condition.steps)
+        seconds[pack.id] = whole * len(pack.replicates) / rates[shape].size
     progress = Progress(packs, seconds, total - missing, total)
     with Interrupt() as interrupt:
         outcomes: list[Outcome] = []
@@ -147,6 +148,25 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
                 outcomes += local.run(ready(stage, store, progress), store, uri, progress, interrupt)
     progress.close()
     return 0 if len(outcomes) >= len(packs) and all(outcome.status == "committed" for outcome in outcomes) else 1
+
+
+def _measured(pack: Pack, local: Local) -> Rate:
+    """The rate of a pack, or of as much of it as the device holds: it may have been planned for a larger one.
+
+    StudyError where the device does not hold one replicate.
+    """
+    part = pack
+    while True:
+        try:
+            return local.measure(part)
+        except torch.OutOfMemoryError as error:
+            parts = halves(part)
+            if not parts:
+                raise too_large(part) from error
+        if part is pack:
+            name = pack.replicates[0].condition.name
+            say(f"a pack of {len(pack.replicates)} of {name} does not fit on this device: it goes on as smaller ones")
+        part = parts[0]
 
 
 if __name__ == "__main__":

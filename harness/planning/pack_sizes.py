@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import torch
+
 import harness.planning.amounts as amounts
 from harness.executor import Executor, KindsExecutor
 from harness.planning.kept_rates import KeptRates
 from harness.planning.manifest import parts_of, signature_of
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import Part, Plan, numerics_on, shape, signature
-from harness.planning.throughput import Rate, best_rate
+from harness.planning.throughput import Rate, best_rate, too_large
 from harness.study.config import Condition, Study
 from harness.study.identity import canonical
 from harness.study.slot_kinds import Kind
@@ -97,7 +99,10 @@ def measure(
     numerics: Options,
     timer: Timer | None = None,
 ) -> dict[str, Rate]:
-    """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same."""
+    """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same.
+
+    StudyError where the device does not hold a pack of the size that is given or settled, or one replicate.
+    """
     settled: dict[str, int] = {}
     for manifest in earlier:
         if manifest["numerics"] == numerics:
@@ -111,7 +116,11 @@ def measure(
         of_size = _trial_pack(study, name, condition, numerics)
         fixed = study.pack_size or settled.get(name)
         if fixed:
-            rates[name] = timer.rate(of_size(min(fixed, largest)))
+            trial = of_size(min(fixed, largest))
+            try:
+                rates[name] = timer.rate(trial)
+            except torch.OutOfMemoryError as error:
+                raise too_large(trial) from error
         else:
             rates[name] = best_rate(_timed(timer, of_size), largest, executor.device, executor.room, condition.steps)
     return rates
@@ -150,7 +159,12 @@ def measure_kinds(
             if size is None:
                 rate = best_rate(_timed(timer, of_size, kind), largest, kind.device, lambda room=room: room, steps)  # type: ignore[misc]
             else:
-                rate = timer.rate(of_size(min(size, largest)), kind)
+                size = min(size, largest)
+                try:
+                    rate = timer.rate(of_size(size), kind)
+                except torch.OutOfMemoryError:
+                    executor.say(f"slots {kind.name}: a pack of {size} of {condition.name} does not fit, so they take none")
+                    continue
             if rate.memory > room:
                 needs = f"a pack of {rate.size} of {condition.name} takes {amounts.size(rate.memory)}"
                 executor.say(f"slots {kind.name}: {needs}, more than the {amounts.size(room)} of a slot, so they take none")

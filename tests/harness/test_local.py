@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness import local
 from harness.executing import run_pack
 from harness.local import run_manifest
 from harness.machine.device import planned_numerics
@@ -91,6 +92,35 @@ def test_packs_that_were_committed_as_halves_are_not_trained_again(written, tmp_
     assert _run(manifest, store) == 0
     assert "tiny: 0 of 4 replicates in 0 packs" in capsys.readouterr().out
     assert files(store) == before
+
+
+def _measures_at_most(monkeypatch, most):
+    """Let the device hold no more than `most` replicates where packs are timed."""
+    real = local.measure
+
+    def measure(pack, device):
+        if len(pack.replicates) > most:
+            raise torch.OutOfMemoryError("planted")
+        return real(pack, device)
+
+    monkeypatch.setattr(local, "measure", measure)
+
+
+def test_packs_that_were_planned_for_a_larger_device_go_on_as_smaller_ones(written, tmp_path, monkeypatch, capsys):
+    _measures_at_most(monkeypatch, 1)
+    _too_large(monkeypatch)
+    assert _run(written(), tmp_path / "runs") == 0
+    assert committed(open_store(tmp_path / "runs", "tiny")).num_rows == 4
+    said = capsys.readouterr().out
+    assert said.count("a pack of 2 of lstm does not fit on this device: it goes on as smaller ones") == 1
+
+
+def test_a_replicate_that_the_device_does_not_hold_is_said_in_one_sentence(written, tmp_path, monkeypatch, capsys):
+    _measures_at_most(monkeypatch, 0)
+    assert local.main([str(written()), str(tmp_path / "runs"), "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert "one replicate of lstm does not fit on the device: choose a smaller model or batch" in said
+    assert "Traceback" not in said
 
 
 def test_only_the_replicates_that_are_missing_of_a_pack_are_trained(written, tmp_path, capsys):

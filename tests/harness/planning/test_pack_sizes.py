@@ -1,6 +1,7 @@
 """What is measured before a study, on slots of one kind and of several, with an executor that measures nothing."""
 
 import pytest
+import torch
 
 import harness.planning.pack_sizes as module
 from harness.announce import announce
@@ -11,6 +12,7 @@ from harness.planning.throughput import Rate
 from harness.prepare import executor_of, prepare
 from harness.study.load import load
 from harness.study.slot_kinds import Kind
+from results.errors import StudyError
 from results.store.tables import open_store, write_bytes
 from tests.harness.planning.plans import NUMERICS, planned_packs, trial_study
 from tests.harness.tiny import write_study
@@ -80,6 +82,42 @@ def test_a_size_that_the_study_gives_is_measured_as_it_is():
     executor.kinds = lambda: [Kind("cuda", accelerator="A100", per_gpu=2, pack=5), CPU]
     _measured(executor, study)
     assert [size for _, size, _ in executor.asked] == [5, 3]
+
+
+class _Full(_Executor):
+    """Runs out of memory with packs of more than two on a GPU, as `room` can't foresee where a size is given."""
+
+    limits = (2, 10**9)
+
+    def measure(self, pack, kind=None):
+        if len(pack.replicates) > self.limits[kind is CPU]:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return super().measure(pack, kind)
+
+
+@pytest.mark.parametrize("given", ["study", "manifest"])
+def test_a_given_size_that_does_not_fit_is_said_in_one_sentence(given):
+    executor, earlier = _Full({"cpu": 2.0}), ()
+    study = trial_study("replicates=400", *(["pack.size=8"] if given == "study" else []))
+    if given == "manifest":  # a larger device settled it
+        earlier = [build(planned_packs(study, sizes=8), NUMERICS, {})]
+    with pytest.raises(StudyError) as raised:
+        measure(study, planned_packs(study, sizes=1), executor, earlier, NUMERICS)
+    assert str(raised.value) == "a pack of 8 of transformer does not fit on the device: write a pack.size smaller than 8"
+    executor.limits = (0, 0)
+    with pytest.raises(StudyError, match="one replicate of transformer does not fit on the device: choose a smaller model or"):
+        measure(trial_study("pack.size=1"), planned_packs(study, sizes=1), executor, [], NUMERICS)
+
+
+def test_a_kind_that_runs_out_of_memory_with_a_given_size_takes_none_and_says_so():
+    study, executor = trial_study("replicates=400", "pack.size=8", slots=SLOTS), _Full({"cuda": 4.0, "cpu": 2.0})
+    _, parts = _measured(executor, study)
+    assert [part.kind for part in next(iter(parts.values()))] == [CPU.name]
+    kind = f"slots {GPU.name}: "
+    assert executor.said == [f"{kind}a pack of 8 of transformer does not fit, so they take none"]
+    executor.limits = (2, 2)
+    with pytest.raises(StudyError, match=r"no slot .*condition transformer: .*a smaller pack"):
+        _measured(executor, study)
 
 
 def test_the_same_command_plans_the_same_packs_though_it_measures_otherwise():

@@ -22,17 +22,17 @@ from results.terminal import say
 def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool) -> None:
     """Copy replicates of other stores into the store INTO.
 
-    Copies what INTO lacks. Refuses if two stores hold different numbers for one replicate and pack.
+    Copies what INTO lacks. Refuses if a STORE holds no study, or if two stores hold different numbers for one replicate and pack.
     """
     from results.store.filesystem import public
     from results.store.merge import merge as merge_stores
-    from results.store.tables import studies
 
-    names = [study] if study else sorted({name for other in others for name in studies(other)})
-    if not names:
-        raise StudyError(f"there is no study in {' or '.join(map(public, others))}")
-    for name in names:
-        sources = [open_study(other, name) for other in others if name in studies(other)]
+    held = {other: study_names(other, None) for other in others}  # refuses a mistyped store before anything is copied
+    names = sorted({name for there in held.values() for name in there})
+    if study and study not in names:
+        raise StudyError(f"there is no study {study!r} in {' or '.join(map(public, others))}; studies: {', '.join(names)}")
+    for name in [study] if study else names:
+        sources = [open_study(other, name) for other, there in held.items() if name in there]
         say(f"{name}: {merge_stores(open_study(into, name), sources, keep_one)}")
 
 

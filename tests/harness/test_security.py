@@ -306,7 +306,7 @@ def test_credentials_are_in_no_byte_that_a_study_writes_or_says(server, tmp_path
         command("run", study, store_is.replace("@bucket", "@missing")),
         local(["resolved.yaml", uri, "--device", "cpu"]),
     ]
-    assert codes == [1, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 1]
+    assert codes == [1, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 1]
     said = "".join(capfd.readouterr())
     assert "replicates failed" in said
     objects = [each["Key"] for each in client.list_objects_v2(Bucket="bucket")["Contents"]]

@@ -202,6 +202,22 @@ def test_studies_are_listed_and_found_by_their_name_alone(capsys):
         load_study("quik", ())
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["runs", "typo-runs"], "error: there is no study in typo-runs\n"),
+        (["runs", "--study", "tny"], "error: there is no study 'tny' in runs; studies: fflm-lstm\n"),
+    ],
+)
+def test_merge_refuses_a_store_and_a_study_that_are_not_there_before_it_copies_anything(
+    command, tmp_path, monkeypatch, words, sentence
+):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "docs/studies/flipflop/fflm-lstm", tmp_path / "runs" / "fflm-lstm")
+    assert command("merge", "into", *words) == (2, "", sentence)
+    assert not (tmp_path / "into").exists()
+
+
 def test_claims_of_a_folder_of_stores_are_those_of_its_stores(tmp_path, capsys):
     """`test_the_scoreboard_is_current` reads all of docs/studies so."""
     for name in ("lego", "flipflop"):

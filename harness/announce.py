@@ -52,7 +52,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     unit = "core" if device == "cpu" else "GPU"
     if len(study.slots) > 1:
         unit = "slot"
-        for name, packs in packs_by_kind(planned).items():
+        for name, packs in packs_by_kind(planned).items() if not study.is_experimental else ():
             say(f"  {name}: {packs}")
     executor = "local" if study.executor == "auto" and prepared.small else study.executor
     if study.adaptive is None:

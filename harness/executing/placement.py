@@ -14,8 +14,8 @@ from harness.study.slot_kinds import Kind
 class Placement:
     """What decides which pack an idle slot takes.
 
-    rates: by `plan.shape`, so by kind and signature; rooms: bytes that tensors may take in a slot, by the kind's name. With one kind every
-    pack is its own, and neither is read.
+    rates: by `plan.shape`, so by kind and signature; rooms: bytes that tensors may take in a slot, by the kind's name, of kinds that there
+    were when the study was planned. With one kind every pack is its own, and neither is read; experiments have neither.
     """
 
     kinds: tuple[Kind, ...]
@@ -44,8 +44,10 @@ class Placement:
         left: seconds until the slots of each kind have done what there is of theirs, infinite for a kind that has none now.
         """
         own = self.kind_of(pack)
-        if own == kind:
+        if own == kind or not pack.kind:  # packs of experiments are sized for no kind
             return 0
+        if kind.name not in self.rooms:  # its first node joined after planning: nothing is known of its slots
+            return None
         if self.memory(pack, kind) > self.rooms[kind.name] or self.seconds(pack, kind) >= left[own.name]:
             return None
         return 1 if kind.device == own.device or kind.device == "cuda" else 2

@@ -44,7 +44,8 @@ class Pack:
     """Replicates of equal shapes; the conditions may differ in the fields that are vectors over R, and their evaluation sets with them.
 
     numerics: the planned ones, which the id follows from; keep: whether weights are written; keep_steps: after which steps beside the
-    last; attempt counts from 1; kind: of the slot it was sized for, "" where all are of one kind; watch: what is measured on the way.
+    last; attempt counts from 1; kind: of the slot it was sized for, "" where all are of one kind, and of experiments; watch: what is
+    measured on the way.
     """
 
     id: str

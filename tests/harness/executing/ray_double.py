@@ -27,11 +27,12 @@ STEPS = 10  # of each pack
 
 @dataclass
 class Node:
-    """name: also its host's. resources: as Ray counts them. gone: the second from which on it is lost."""
+    """name: also its host's. resources: as Ray counts them. gone, joins: the seconds from which on it is lost, and is there."""
 
     name: str
     resources: dict[str, float]
     gone: float = math.inf
+    joins: float = 0.0
 
 
 @dataclass
@@ -101,6 +102,7 @@ class RayDouble:
         return [
             {"NodeID": node.name, "NodeManagerHostname": node.name, "Alive": self.now < node.gone, "Resources": node.resources}
             for node in self.table
+            if self.now >= node.joins
         ]
 
     def remote(self, kind: type) -> Any:
@@ -159,7 +161,9 @@ class RayDouble:
         while True:
             self._step()
             running = [each for actor in self.actors for each in actor.references if each.began is not None and not actor.dead]
-            events = [self._end(each) for each in running] + [node.gone for node in self.table]
+            events = [self._end(each) for each in running] + [
+                second for node in self.table for second in (node.joins, node.gone)
+            ]
             following = min((each for each in events if self.now < each <= second), default=None)
             if following is None:
                 break
@@ -180,7 +184,8 @@ class RayDouble:
                         self.ran.append((each.pack, actor.node.name, each.began, self.now))
         for actor in self.actors:
             if actor.node is None and not actor.dead:
-                actor.node = next((node for node in self.table if self.now < node.gone and self._fits(actor, node)), None)
+                there = [node for node in self.table if node.joins <= self.now < node.gone]
+                actor.node = next((node for node in there if self._fits(actor, node)), None)
             for each in [] if actor.dead or actor.node is None else actor.references:
                 if each.pack is not None and each.began is None:
                     each.began, each.life = self.now, self.life(each.pack, actor.node)
@@ -194,17 +199,22 @@ class RayDouble:
         )
 
 
-def run_packs(
-    packs: list[Pack], store: Store, ray: RayDouble, kinds: Sequence[Kind], rates: Mapping[str, Rate], patch: pytest.MonkeyPatch
-) -> list[Outcome]:
-    """Run packs on the double's nodes and return how they ended. rates: by shape, as they were measured."""
+def connect(ray: RayDouble, kinds: Sequence[Kind], patch: pytest.MonkeyPatch) -> Cluster:
+    """A connection to the double."""
     nothing = SimpleNamespace(**dict.fromkeys(("started", "ended", "poll"), lambda *given: None))
     patch.setattr(cluster, "ray", ray)
     patch.setattr(ray_connection, "ray", ray)
     patch.setattr(cluster, "time", ray)
     patch.setattr(Cluster, "metrics", lambda self, study: nothing)
-    connection = Cluster("cpu", kinds=kinds)
-    connection.place(rates, {kind.name: 10**9 for kind in kinds})
+    return Cluster("cpu", kinds=kinds)
+
+
+def run_packs(
+    packs: list[Pack], store: Store, ray: RayDouble, kinds: Sequence[Kind], rates: Mapping[str, Rate], patch: pytest.MonkeyPatch
+) -> list[Outcome]:
+    """Run packs on the double's nodes and return how they ended. rates: by shape, as they were measured on the kinds there are."""
+    connection = connect(ray, kinds, patch)
+    connection.place(rates, {kind.name: 10**9 for kind in connection.kinds()})
     seconds = {each.id: rates[shape(each.signature, each.kind)].pack_seconds(STEPS) for each in packs}
     progress = Progress(packs, seconds, 0, sum(len(each.replicates) for each in packs))
     return connection.run(packs, store, "", progress, Interrupt())

@@ -5,12 +5,18 @@ from dataclasses import replace
 
 import pytest
 
+from harness.announce import announce
+from harness.executing.cluster import Cluster
+from harness.machine.interrupt import Interrupt
 from harness.planning.plan import shape
 from harness.planning.throughput import Rate
+from harness.prepare import prepare
+from harness.run import train_all
+from harness.study.load import from_tree
 from harness.study.slot_kinds import Kind
 from results.progress.failures import log_path
 from results.store.tables import open_store, read, read_bytes
-from tests.harness.executing.ray_double import STEPS, Life, Node, RayDouble, run_packs
+from tests.harness.executing.ray_double import STEPS, Life, Node, RayDouble, connect, run_packs
 from tests.harness.packs import condition, pack
 
 BIG, SMALL = Kind("cpu", resource="big"), Kind("cpu", resource="small")
@@ -60,6 +66,35 @@ def test_packs_of_a_node_that_is_lost_run_on_the_slots_that_are_left(tmp_path, m
     assert sorted(seed for seed, *_ in ran) == [0, 1, 2, 3]
     assert all(one[3] <= other[2] for one, other in itertools.pairwise(ran))  # one slot, one pack at a time
     assert "was on a node that is lost" in capsys.readouterr().out
+
+
+def test_a_kind_that_joins_after_planning_takes_no_packs(tmp_path, monkeypatch, capsys):
+    """As the driver says when it plans; nothing was measured there."""
+    ray = RayDouble([*nodes()[1:], Node("late", {"CPU": 1.0, "big": 1.0}, joins=150.0)], lambda pack, node: Life(100.0))
+    rates = {shape(each.signature, SMALL.name): Rate(1, 10.0, 0.0, 10) for each in packs_of(0, small=3)}
+    outcomes = run_packs(packs_of(0, small=3), open_store(tmp_path, "tiny"), ray, (SMALL, BIG), rates, monkeypatch)
+    assert [each.status for each in outcomes] == ["committed"] * 3
+    assert {node for _, node, *_ in ray.ran} == {"small"}
+    assert "no node of the Ray cluster has the slots cpu big: nothing is planned for them" in capsys.readouterr().out
+
+
+def test_experiments_run_on_slots_of_every_kind(tmp_path, monkeypatch):
+    """Their packs are sized for none."""
+    ray, said = RayDouble(nodes(), lambda pack, node: Life(20.0)), []
+    slots = [kind.as_dict() for kind in (BIG, SMALL)]
+    experiment = {"name": "ngram_stationarity", "length": 8, "sequences": 128}
+    tree = {"name": "own", "question": "q?", "experiment": experiment, "replicates": 4, "slots": slots, "wandb": "off"}
+    study = from_tree(tree | {"store": str(tmp_path), "pack": {"size": 1}})
+    executor = connect(ray, study.slots, monkeypatch)
+    monkeypatch.setattr(Cluster, "check_store", lambda self, store, uri: None)
+    prepared = prepare(study, executor, guesses={study.conditions[0].experiment.words: 20.0})
+    announce(prepared, said.append)
+    assert [line for line in said if "packs" in line] == [
+        line for line in said if line.startswith("  to do: 4 replicates in 4 packs")
+    ]
+    outcomes = train_all(prepared, executor, Interrupt())
+    assert [each.status for each in outcomes] == ["committed"] * 4
+    assert sorted(node for _, node, *_ in ray.ran) == ["big", "big", "small", "small"]
 
 
 @pytest.mark.parametrize(("begins", "kinds"), [(False, []), (True, ["died"])])

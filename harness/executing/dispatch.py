@@ -11,7 +11,7 @@ from harness.executing.death_policy import Deaths
 from harness.executing.leases import Leases
 from harness.executing.missing_mount import begun
 from harness.executing.progress import Progress
-from harness.executing.run_pack import Outcome, halves, record_failure
+from harness.executing.run_pack import Outcome, attempts, halves, record_failure
 from harness.machine.logs import account, keep_accounts
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
@@ -57,6 +57,7 @@ class Dispatch:
         self._accounts: dict[str, list[str]] = {}  # by pack: what is known of its deaths
         self.begun = patiently(lambda: begun(store), asked, progress.say)
         self.store = leases.store = replace(store, begun=self.begun)
+        self._failed = self._attempts()
         self._returned: set[str] = set()  # given back by the store once
         self._refused = 0  # in a row
 
@@ -85,9 +86,13 @@ class Dispatch:
             if done is not None:
                 self._end_elsewhere(done)
             elif self.leases.take(pack.id):
-                return pack
+                try:
+                    return self._as_next_attempt(pack)
+                except StoreError as refused:
+                    self._unstored(pack, Outcome(pack.id, "unstored", len(pack.replicates), message=str(refused)))
             elif self.leases.halved(pack.id) and (parts := halves(pack)):  # whoever halved it runs these
                 self.progress.split(pack.id, parts)
+                self._others.update(part.id for part in parts)
                 self._queue = parts + self._queue
             else:
                 self._elsewhere.append(pack)
@@ -159,6 +164,25 @@ class Dispatch:
 
     def close(self) -> None:
         self.leases.close()
+
+    def _attempts(self) -> dict[str, int]:
+        """Failed attempts in the store by now, by pack id. StoreError where it is away."""
+
+        def ask() -> dict[str, int]:
+            if self.begun:
+                check_there(self.store)
+            return attempts(self.store)
+
+        return patiently(ask, self.asked, self.progress.say)
+
+    def _as_next_attempt(self, pack: Pack) -> Pack:
+        """The pack as the attempt after those that the store has, so that no failure and no log is written over.
+
+        Parts of a pack come without such a count. StoreError where another driver may have failed the pack and the store is away.
+        """
+        if pack.id in self._others:
+            self._failed = self._attempts()
+        return replace(pack, attempt=max(pack.attempt, self._failed.get(pack.id, 0) + 1))
 
     def _steps(self, pack: Pack) -> list[int]:
         """Steps of the pack's checkpoints. StoreError where the store is away."""

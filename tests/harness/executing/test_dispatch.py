@@ -67,6 +67,32 @@ def test_another_driver_takes_the_halves_of_a_pack_that_was_halved(store, packs)
     assert not os.listdir(store.path("leases"))
 
 
+def _fail_all(dispatch):
+    while (pack := dispatch.next()) is not None:
+        dispatch.ended(pack, Outcome(pack.id, "oom", len(pack.replicates)))
+    dispatch.close()
+
+
+def test_halves_that_fail_again_add_to_the_failures_that_the_store_has(store, packs):
+    """As `manyseeds retry` runs them: the pack counts as a first attempt, its halves do not."""
+    for _ in range(3):
+        _fail_all(dispatch_of([packs[0]], store))
+    rows = read(store, "failures", ["pack", "attempt"]).to_pylist()
+    halves = {row["pack"] for row in rows}
+    assert len(halves) == 2
+    assert sorted((row["pack"], row["attempt"]) for row in rows) == sorted((id, count) for id in halves for count in (1, 2, 3))
+
+
+def test_a_pack_that_failed_elsewhere_meanwhile_adds_to_its_failures(store, packs):
+    one, two = dispatch_of([packs[1]], store), dispatch_of([packs[1]], store)
+    two.leases.holder = "far:1:7:x"
+    first = one.next()
+    assert two.next() is None
+    one.ended(first, Outcome(first.id, "oom", 1))
+    _fail_all(two)
+    assert sorted(read(store, "failures", ["attempt"])["attempt"].to_pylist()) == [1, 2]
+
+
 def test_the_lease_of_a_halved_pack_is_renewed_and_ends_with_its_driver(store, packs, monkeypatch):
     leases = Leases(store, holder="far:1:7:x")
     leases.take("a")

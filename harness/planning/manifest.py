@@ -129,7 +129,13 @@ def plan_of(manifest: Manifest) -> Plan:
                 "wrote the manifest"
             )
     packs = tuple(
-        PlannedPack(pack["id"], pack["stage"], tuple(pack["replicates"]), signature_of(pack, manifest), pack.get("kind", ""))
+        PlannedPack(
+            pack["id"],
+            pack.get("stage", replicates[pack["replicates"][0]].stage),
+            tuple(pack["replicates"]),
+            signature_of(pack, manifest),
+            pack.get("kind", ""),
+        )
         for pack in manifest["packs"]
     )
     return Plan(study, replicates, packs, frozenset(), frozenset(), parts_of(manifest))
@@ -175,14 +181,14 @@ def study_of(manifest: Manifest) -> Study:
         question=manifest["question"],
         conditions=conditions_of(manifest),
         sets=tuple(
-            EvaluationSet(name, scored["definition"], scored["sequences"], scored["every"])
+            EvaluationSet(name, scored["definition"], scored["sequences"], scored.get("every"))
             for name, scored in manifest["sets"].items()
         ),
         source=manifest["source"],
         scale=manifest["scale"],
         reductions=tuple(manifest["reductions"]),
         overrides=tuple(manifest["overrides"]),
-        evaluate_seed=next((scored["seed"] for scored in manifest["sets"].values()), 0),
+        evaluate_seed=next((scored.get("seed", 0) for scored in manifest["sets"].values()), 0),
         curve_every=manifest["curve_every"],
         watch=Watch(**manifest["watch"]) if "watch" in manifest else None,
         keep=manifest["keep"],

@@ -252,6 +252,17 @@ def test_manifests_that_had_a_signature_in_every_pack_are_read_and_one_without_a
         manifest.read(manifest.to_bytes(older))
 
 
+def test_a_manifest_without_the_fields_that_may_be_absent_is_the_same_plan():
+    for overrides in ({}, {"stages": [{"init": "previous"}]}):
+        planned = planned_packs(trial_study(**overrides), sizes=2)
+        written = _manifest(planned)
+        for pack in written["packs"]:
+            del pack["stage"]
+        for scored in written["sets"].values():
+            del scored["every"], scored["seed"]
+        assert manifest.plan_of(manifest.read(manifest.to_bytes(written))) == planned
+
+
 def test_a_manifest_says_what_each_condition_is_scored_on():
     study = trial_study()
     written = _manifest(planned_packs(study, targets={"transformer": 3}))

@@ -10,7 +10,8 @@ from harness.planning.plan import replicates_of, shape, signature
 from harness.prepare import planned_manifest, planner_of, prepare, store_uri
 from harness.study.config import Condition, Study
 from harness.study.identity import canonical
-from harness.study.load import load
+from harness.study.load import load, reductions_of, sources_of
+from harness.study.tree import read_file
 from launch.families import find_family
 from results.errors import StudyError, output_errors
 from results.rows.plural import counted, significant
@@ -90,9 +91,20 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
 
 
 def campaign(family: str, overrides: Sequence[str]) -> list[Study]:
-    """The studies of a family that are at the paper's own settings in their file, at the scale that `overrides` asks for."""
-    own = [path for path in find_family(family) if not load(path).reductions]
-    return [load(path, overrides) for path in own]
+    """The studies of a family that are at the paper's own settings in their file, at the scale that `overrides` asks for.
+
+    StudyError naming the study that can't be loaded with these overrides.
+    """
+    files = find_family(family)
+    # not loaded: without the overrides a file may name what is not here, such as the folder of a corpus
+    own = [path for path in files if not reductions_of(sources_of(read_file(path), where=str(path)))]
+    studies = []
+    for path in own:
+        try:
+            studies.append(load(path, overrides))
+        except StudyError as error:
+            raise StudyError(f"{path.parent.name}/{path.stem}: {error}") from error
+    return studies
 
 
 def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str], None]) -> None:

@@ -99,7 +99,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         sets=sets,
         source=mapping(merged, "source"),
         scale=scale,
-        reductions=(*texts(merged, "reductions"), *_reductions(base, smaller)),
+        reductions=reductions_of(sources),
         overrides=tuple(overrides),
         evaluate_seed=seed,
         curve_every=curve_every,
@@ -479,6 +479,11 @@ def _wandb(merged: Tree) -> tuple[str, str]:
     node = mapping(merged, "wandb")
     refuse_unknown(node, ("mode", "runs"), "wandb")
     return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)
+
+
+def reductions_of(sources: Sources) -> tuple[str, ...]:
+    """What is smaller than in the paper: what the file lists, and what the scale changes, as "path: old -> new"."""
+    return (*texts(sources.merged, "reductions"), *_reductions(sources.base, sources.smaller))
 
 
 def _reductions(base: Tree, smaller: Tree) -> list[str]:

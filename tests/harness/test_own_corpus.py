@@ -13,7 +13,9 @@ from harness.run import run
 from harness.study.config import build
 from harness.study.identity import key
 from harness.study.load import from_tree, load
+from launch import planning
 from launch.cli import main
+from results.errors import StudyError
 from results.store.tables import committed, open_store, read
 from tasks.text.corpus import Corpus
 from tests.harness.killed import without_report
@@ -150,6 +152,14 @@ def test_the_papers_study_without_a_corpus_says_what_to_give(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["plan", str(P17), "task.folder=nowhere"])
     assert "task.folder = 'nowhere' is no folder here: give the folder" in capsys.readouterr().err
+
+
+def test_an_estimate_of_a_family_reads_the_folder_that_the_command_line_gives(tmp_path, monkeypatch):
+    folder = write(tmp_path / "corpus", vocabulary=300, sizes=(3000, 900))
+    monkeypatch.setattr(planning, "find_family", lambda family: [P17])
+    assert [study.name for study in planning.campaign("distillation", [f"task.folder={folder}"])] == ["p17"]
+    with pytest.raises(StudyError, match=r"^distillation/p17: task\.folder = 'corpus' is no folder here"):
+        planning.campaign("distillation", [])
 
 
 def test_the_page_on_it_is_true(tmp_path, monkeypatch):

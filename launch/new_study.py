@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.study.tree import read_tree
 from results.errors import StudyError
+from results.store.tables import KEPT
 
 TEMPLATE = Path(__file__).with_name("new_study.yaml")
 
@@ -15,7 +17,13 @@ def write_new_study(path: Path, say: Callable[[str], None]) -> None:
         raise StudyError(f"{path} is no name of a study file: end it in .yaml")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", path.stem):
         raise StudyError(f"{path.name} can't name a study: use letters, digits, '.', '_' and '-', a letter or digit first")
-    text = TEMPLATE.read_text(encoding="utf-8").replace("NAME", path.stem).replace("FILE", str(path))
+    if path.stem == KEPT:
+        raise StudyError(
+            f"{path.name} can't name a study: a store has its kept weights in a folder of that name; choose another"
+        )
+    read_as_text = read_tree(f"name: {path.stem}".encode(), path.name)["name"] == path.stem
+    words = {"NAME": path.stem if read_as_text else f'"{path.stem}"', "FILE": str(path)}
+    text = re.sub("NAME|FILE", lambda found: words[found[0]], TEMPLATE.read_text(encoding="utf-8"))
     try:
         with path.open("x", encoding="utf-8") as stream:
             stream.write(text)

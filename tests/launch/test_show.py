@@ -2,12 +2,14 @@
 
 import re
 
+import pytest
 import yaml
 
 from harness.planning.origins import condition_settings, show, study_settings
 from harness.study.load import from_tree, load, sources_of
 from launch.cli import main
 from launch.new_study import TEMPLATE
+from results.store.tables import KEPT
 from tests.harness.tiny import STUDY
 
 TREE = yaml.safe_load(STUDY) | {
@@ -102,6 +104,21 @@ def test_init_writes_a_study_once(tmp_path, capsys, monkeypatch):
         assert command("init", "--", name) == 2
         assert sentence in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study.yaml"]
+
+
+@pytest.mark.parametrize("name", ["PROFILE", "NAME", "123", "1e3", "true", "2026-11-28"])
+def test_a_new_study_has_the_name_of_its_file_whatever_it_is(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command("init", f"{name}.yaml") == 0
+    assert load(f"{name}.yaml").name == name
+    assert f"manyseeds plan {name}.yaml  " in (tmp_path / f"{name}.yaml").read_text()
+
+
+def test_a_new_study_is_not_called_as_a_store_calls_its_kept_weights(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command("init", f"{KEPT}.yaml") == 2
+    assert "can't name a study" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_the_new_study_explains_in_comments_is_valid_too():

@@ -11,7 +11,12 @@ from results.terminal import say
 
 @click.command()
 @store_study
-@click.option("--out", type=click.Path(file_okay=False), help="Folder of the report. Default: beside the tables.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    help="Folder of the report. Several reports go into DIRECTORY/STUDY, those of several stores into DIRECTORY/STORE/STUDY. "
+    "Default: beside the tables.",
+)
 @click.option(
     "--key", metavar="KEY", help="Write only the page of this replicate. The first digits are enough if no other key has them."
 )
@@ -28,7 +33,8 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
     named = [(part, name) for part in stores for name in study_names(part, study)]
 
     def write(part: str, name: str) -> None:
-        below = out if out is None or len(named) == 1 else str(Path(out) / name)  # a folder a study
+        where = [part.rpartition("/")[2]] if len(stores) > 1 else []  # studies of two stores may share a name
+        below = out if out is None or len(named) == 1 else str(Path(out, *where, name))
         say(write_report(open_study(part, name), below))
 
     each_study(named, write)

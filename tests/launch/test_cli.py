@@ -218,6 +218,16 @@ def test_merge_refuses_a_store_and_a_study_that_are_not_there_before_it_copies_a
     assert not (tmp_path / "into").exists()
 
 
+def test_reports_of_two_stores_whose_studies_share_a_name_are_both_kept(command, tmp_path):
+    for store in ("one", "two"):
+        shutil.copytree(ROOT / "docs/studies/flipflop/fflm-lstm", tmp_path / "stores" / store / "fflm-lstm")
+    status, said, _ = command("report", str(tmp_path / "stores"), "--out", str(tmp_path / "pages"))
+    assert status == 0
+    pages = [Path(line) for line in said.splitlines()]
+    assert pages == [tmp_path / "pages" / store / "fflm-lstm" / "index.html" for store in ("one", "two")]
+    assert all(page.is_file() for page in pages)
+
+
 def test_claims_of_a_folder_of_stores_are_those_of_its_stores(tmp_path, capsys):
     """`test_the_scoreboard_is_current` reads all of docs/studies so."""
     for name in ("lego", "flipflop"):

@@ -204,7 +204,7 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
         )
         run = runs.setdefault(canonical([run.settings, run.seed]), run)
         values = {name: row[name] for name in columns.metrics if row[name] is not None}
-        step = {"step": row[columns.step]} if columns.step else {}
+        step = {"step": _whole(row[columns.step])} if columns.step else {}
         if columns.step and values and row[columns.step] is None:
             raise StudyError(f"row {number} of {where} has no {columns.step}: give it one, or leave the row out")
         if run.rows and (not columns.step or any(entry.step == row[columns.step] for entry in run.entries)):
@@ -324,7 +324,13 @@ def _refuse_two_kinds(runs: Sequence[Run], held: Mapping[str, set[str]], where: 
                 )
 
 
+def _whole(value: Any) -> Any:
+    """An integral float as a whole number: one fraction in its column, or one value that is missing, makes a reader take all as floats."""
+    return int(value) if type(value) is float and value.is_integer() and abs(value) < _EXACT else value
+
+
 def _setting(value: Value, name: str, number: int, where: str) -> Any:
+    value = _whole(value)
     if type(value) in (str, bool, int, type(None)) or (type(value) is float and math.isfinite(value)):
         return value
     raise StudyError(
@@ -333,9 +339,7 @@ def _setting(value: Value, name: str, number: int, where: str) -> Any:
 
 
 def _seed(row: Mapping[str, Value], columns: Columns, number: int, where: str) -> int:
-    value = row[columns.seed]
-    if type(value) is float and value.is_integer() and value < _EXACT:
-        value = int(value)
+    value = _whole(row[columns.seed])
     if type(value) is not int or not 0 <= value < 2**63:
         raise StudyError(f"row {number} of {where}: {columns.seed} = {value!r} is not a seed: write a whole number from 0 up")
     return value

@@ -67,6 +67,19 @@ def test_the_same_file_adds_nothing_and_a_longer_one_what_is_new(tmp_path):
     assert committed(store).num_rows == 16
 
 
+def test_a_whole_number_is_the_same_setting_when_a_longer_table_has_a_fraction_beside_it(tmp_path):
+    """A reader of CSV then takes the whole column as floats, also the column of steps beside a value that is missing."""
+    columns = Columns("seed", ("lr",), {"acc": ""}, step="epoch")
+    rows = [{"seed": seed, "lr": lr, "epoch": 5, "acc": 0.5} for lr in (1, 2) for seed in range(3)]
+    imported(tmp_path, rows, columns)
+    as_floats = [row | {"lr": float(row["lr"]), "epoch": float(row["epoch"])} for row in rows]
+    longer = [*as_floats, {"seed": 0, "lr": 0.5, "epoch": 5.0, "acc": 0.5}]
+    for name in ("runs.csv", "runs.parquet"):
+        store, said = imported(tmp_path, longer, columns, name)
+    assert "0 runs added, 7 were there already; runs.parquet has 3 conditions" in said[0]
+    assert sorted(set(committed(store)["condition"].to_pylist())) == ["lr=0.5", "lr=1", "lr=2"]
+
+
 def test_a_run_of_several_rows_has_its_values_by_step(tmp_path):
     rows = [{"seed": seed, "epoch": epoch, "accuracy": seed + epoch / 10} for seed in (0, 1) for epoch in (1, 2)]
     store, _ = imported(tmp_path, rows, Columns("seed", (), {"accuracy": ""}, step="epoch"))

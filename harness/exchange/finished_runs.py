@@ -409,7 +409,9 @@ def _manifest(
         members.setdefault(canonical(run.config), {})[run.seed] = run.key
     stated: list[Options] = [run.config for run in runs] + [condition["config"] for condition in before["conditions"]]
     configs = {canonical(config): config for config in stated}
-    metrics = {name: {"better": better, "kind": ""} for name, better in columns.metrics.items()}
+    metrics: dict[str, Any] = {**before.get("metrics", {})}
+    for name, better in columns.metrics.items():
+        metrics[name] = {"better": better or metrics.get(name, {}).get("better", ""), "kind": ""}
     commit_id, dirty = code_state()
     return {
         "study": store.study,
@@ -417,7 +419,7 @@ def _manifest(
         "source": {"file": path.name},
         **{"scale": "paper", "reductions": [], "overrides": [], "wandb": "off", "keep": "none", "device": "auto"},
         **{"executor": "local", "store": "", "pack_size": None, "curve_every": 10, "sets": {}, "claims": {}},
-        "metrics": before.get("metrics", {}) | metrics,
+        "metrics": metrics,
         "conditions": [
             {"name": names[each], "config": configs[each], "sets": {}, "replicates": len(members[each])} for each in names
         ],

@@ -80,6 +80,14 @@ def test_a_whole_number_is_the_same_setting_when_a_longer_table_has_a_fraction_b
     assert sorted(set(committed(store)["condition"].to_pylist())) == ["lr=0.5", "lr=1", "lr=2"]
 
 
+@pytest.mark.parametrize(("again", "better"), [("", "higher"), ("lower", "lower")])
+def test_a_direction_holds_until_another_is_stated(tmp_path, again, better):
+    rows = [{"seed": 0, "acc": 0.5}, {"seed": 1, "acc": 0.6}]
+    imported(tmp_path, rows[:1], Columns("seed", (), {"acc": "higher"}))
+    store, _ = imported(tmp_path, rows, Columns("seed", (), {"acc": again}))
+    assert newest_manifest(store)[1]["metrics"] == {"acc": {"better": better, "kind": ""}}
+
+
 def test_a_run_of_several_rows_has_its_values_by_step(tmp_path):
     rows = [{"seed": seed, "epoch": epoch, "accuracy": seed + epoch / 10} for seed in (0, 1) for epoch in (1, 2)]
     store, _ = imported(tmp_path, rows, Columns("seed", (), {"accuracy": ""}, step="epoch"))

@@ -58,12 +58,12 @@ class Columns:
 
 @dataclass
 class Run:
-    """A run of the table, and the rows it is in, counted as a person does."""
+    """A run of the table. row_at: by step, None in a table without steps, the row of its values, counted as a person does."""
 
     settings: Tree
     seed: int
     entries: list[Entry] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
+    row_at: dict[Any, int] = field(default_factory=dict)
 
     @property
     def condition(self) -> str:
@@ -204,16 +204,19 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
         )
         run = runs.setdefault(canonical([run.settings, run.seed]), run)
         values = {name: row[name] for name in columns.metrics if row[name] is not None}
-        step = {"step": _whole(row[columns.step])} if columns.step else {}
-        if columns.step and values and row[columns.step] is None:
+        at = _whole(row[columns.step]) if columns.step else None
+        step = {"step": at} if columns.step else {}
+        if columns.step and values and at is None:
             raise StudyError(f"row {number} of {where} has no {columns.step}: give it one, or leave the row out")
-        if run.rows and (not columns.step or any(entry.step == row[columns.step] for entry in run.entries)):
-            again = f" at step {row[columns.step]}" if columns.step else ""
+        if at in run.row_at:
+            again = f" at step {at}" if columns.step else ""
             more = "" if columns.step else ", or name their column with --step"
             raise StudyError(
-                f"seed {run.seed} of {run.condition} is in rows {run.rows[-1]} and {number} of {where}{again}: leave one of them out{more}"
+                f"seed {run.seed} of {run.condition} is in rows {run.row_at[at]} and {number} of {where}{again}: "
+                f"leave one of them out{more}"
             )
-        run.rows.append(number)
+        if values or not columns.step:
+            run.row_at[at] = number
         if values:
             try:
                 run.entries.append(entry_of(step | values, {}))
@@ -325,7 +328,7 @@ def _refuse_two_kinds(runs: Sequence[Run], held: Mapping[str, set[str]], where: 
 
 
 def _whole(value: Any) -> Any:
-    """An integral float as a whole number: one fraction in its column, or one value that is missing, makes a reader take all as floats."""
+    """An integral float as a whole number: a reader makes all of a column floats where one is a fraction, or missing."""
     return int(value) if type(value) is float and value.is_integer() and abs(value) < _EXACT else value
 
 

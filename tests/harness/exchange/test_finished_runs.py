@@ -1,6 +1,7 @@
 """Runs finished elsewhere: what is imported is what the file holds, and a file that would mislead is refused by name."""
 
 import os
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.csv
@@ -8,6 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from harness.exchange.finished_runs import Columns, import_runs, read_table, runs_of
+from harness.experiments.entries import entry_of
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
 from results.store.manifest import newest_manifest
@@ -111,6 +113,11 @@ def test_a_value_that_is_not_finite_is_a_diverged_run(tmp_path):
     [
         ([*ROWS, ROWS[3]], COLUMNS, "seed 3 of lr=0.1, width=32 is in rows 5 and 18 of runs.csv"),
         (
+            [{"seed": 1, "epoch": epoch, "acc": 0.5} for epoch in (1, 2, 3, 2)],
+            Columns("seed", (), {"acc": ""}, step="epoch"),
+            "seed 1 of all runs is in rows 3 and 5 of runs.csv at step 2: leave one of them out",
+        ),
+        (
             ROWS,
             Columns("seed", ("width",), {"accuracy": ""}, ignore=("id", "loss")),
             "runs.csv: lr differ between runs (lr: 0.1, 0.01, …)",
@@ -134,6 +141,23 @@ def test_a_file_that_would_mislead_is_refused_by_name(tmp_path, rows, columns, s
     with pytest.raises(StudyError) as refused:
         runs_of(read_table(path), columns, path.name)
     assert sentence in str(refused.value)
+
+
+def test_a_row_is_not_compared_with_every_row_of_its_run(tmp_path, monkeypatch):
+    class Step(int):
+        def __eq__(self, other):
+            pytest.fail("a step was compared with that of another row")
+
+        __hash__ = int.__hash__
+
+    def entry_with_step(returned, known):
+        entry = entry_of(returned, known)
+        return replace(entry, step=Step(entry.step))
+
+    monkeypatch.setattr("harness.exchange.finished_runs.entry_of", entry_with_step)
+    table = pa.table({"seed": [0] * 9, "epoch": range(9), "acc": [0.5] * 9})
+    (run,) = runs_of(table, Columns("seed", (), {"acc": ""}, step="epoch"), "runs.csv")
+    assert len(run.entries) == 9
 
 
 def test_other_numbers_for_a_run_that_is_there_are_refused(tmp_path):

@@ -41,6 +41,9 @@ MOST_ROWS = 5_000_000
 MOST_VALUES = 200_000_000  # of a Parquet file: a few bytes of it can stand for as many equal ones
 MOST_TEXT = 1000  # characters of a setting
 _EXACT = 2**53  # floats from here on are not every whole number
+# Arrow takes both for a missing value by default. It reads the first as a float, and can't read the second.
+_NAN = ("nan", "NaN", "-nan", "-NaN")
+_NAN_OF_WINDOWS = ("1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND")
 _READERS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".jsonl": "json", ".ndjson": "json"}
 _MOST_NAMED = 8
 
@@ -125,8 +128,7 @@ def read_table(path: Path) -> pa.Table:
         elif kind == "json":
             table = _json_lines(path)
         else:
-            options = pa.csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",", newlines_in_values=True)
-            table = pa.csv.read_csv(path, parse_options=options)
+            table = _csv(path)
         names = table.column_names
         table.validate(full=True)
     except UnicodeError as error:
@@ -138,6 +140,29 @@ def read_table(path: Path) -> pa.Table:
     if not 0 < table.num_rows <= MOST_ROWS:
         raise StudyError(f"{path} has {table.num_rows:,} rows, and 1 to {MOST_ROWS:,} can be imported")
     return table
+
+
+def _csv(path: Path) -> pa.Table:
+    """The table of a CSV or TSV file, in which nan is a number that is not finite: Arrow's defaults make it a missing value."""
+    parse = pa.csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",", newlines_in_values=True)
+    missing = [word for word in pa.csv.ConvertOptions().null_values if word not in (*_NAN, *_NAN_OF_WINDOWS)]
+    table = pa.csv.read_csv(path, parse_options=parse, convert_options=pa.csv.ConvertOptions(null_values=missing))
+    for index, name in enumerate(table.column_names):
+        if pa.types.is_string(table.column(index).type):
+            table = table.set_column(index, name, _with_windows_nan(table.column(index), missing))
+    return table
+
+
+def _with_windows_nan(texts: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
+    """A column of texts as floats where its only words are Windows' spellings of nan, else as it is. missing: those of null."""
+    is_nan = pc.is_in(texts, pa.array(_NAN_OF_WINDOWS))
+    if not pc.any(is_nan).as_py():
+        return texts
+    is_missing = pc.is_in(texts, pa.array(missing))
+    try:
+        return pc.if_else(is_missing, None, pc.if_else(is_nan, "nan", texts)).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return texts
 
 
 def _parquet(path: Path) -> pa.Table:

@@ -1,5 +1,6 @@
 """Runs finished elsewhere: what is imported is what the file holds, and a file that would mislead is refused by name."""
 
+import math
 import os
 from dataclasses import replace
 
@@ -25,8 +26,8 @@ COLUMNS = Columns("seed", ("lr", "width"), {"accuracy": "higher", "loss": "lower
 
 def write(folder, rows, name="runs.csv"):
     table, path = pa.Table.from_pylist(rows), folder / name
-    if name.endswith("csv"):
-        pa.csv.write_csv(table, path)
+    if name.endswith("sv"):
+        pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter="\t" if name.endswith("tsv") else ","))
     else:
         pa.parquet.write_table(table, path)
     return path
@@ -102,10 +103,28 @@ def test_a_run_of_several_rows_has_its_values_by_step(tmp_path):
     assert {row["steps"] for row in committed(store).to_pylist()} == {2}
 
 
-def test_a_value_that_is_not_finite_is_a_diverged_run(tmp_path):
+@pytest.mark.parametrize("name", ["runs.csv", "runs.tsv", "runs.parquet"])
+def test_a_value_that_is_not_finite_is_a_diverged_run(tmp_path, name):
     rows = [row | {"loss": float("nan")} if row["seed"] == 3 else row for row in ROWS]
-    store, _ = imported(tmp_path, rows, name="runs.parquet")
+    store, _ = imported(tmp_path, rows, name=name)
     assert [row["init_seed"] for row in committed(store).to_pylist() if row["status"] == "diverged"] == [3, 3]
+
+
+@pytest.mark.parametrize("spelling", ["nan", "NaN", "-nan", "-NaN", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND"])
+def test_a_value_that_is_no_number_is_not_one_that_is_missing(tmp_path, spelling):
+    """Arrow takes each spelling for a missing value by default. Here the loss is no number at step 2 and missing at step 3."""
+    path = tmp_path / "runs.csv"
+    path.write_text(f"seed,word,epoch,loss,acc\n0,{spelling},1,0.5,0.25\n0,{spelling},2,{spelling},\n0,{spelling},3,,0.5\n")
+    table = read_table(path)
+    assert (table["loss"].type, table["word"].type) == (pa.float64(), pa.float64())
+    (run,) = runs_of(table, Columns("seed", (), {"loss": "", "acc": ""}, step="epoch", ignore=("word",)), path.name)
+    assert [list(entry.values) for entry in run.entries] == [["loss", "acc"], ["loss"], ["acc"]]
+    assert math.isnan(run.entries[1].values["loss"][0])
+
+
+def test_a_word_that_spells_no_number_stays_a_word(tmp_path):
+    (tmp_path / "runs.csv").write_text("seed,lr,acc\n0,1.#IND,0.5\n1,low,0.5\n")
+    assert read_table(tmp_path / "runs.csv")["lr"].to_pylist() == ["1.#IND", "low"]
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 import torch
-import yaml
 
 import harness.machine.device
 import harness.planning.manifest as manifests
 from harness.exchange.replicate import find, resolve_key, trained_model
 from harness.planning.pack import ScoredSet
 from harness.study.config import EvaluationSet, condition_of
+from harness.study.tree import parse_words
 from harness.training.evaluate import score
 from harness.training.key_mask import refuse_hiding
 from harness.training.weights import stages_of
 from results.errors import DamagedFile, StudyError
-from results.plain_values import Row, Tree
+from results.plain_values import Row
 from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store.filesystem import reason
 from results.store.manifest import newest_manifest
@@ -54,12 +54,12 @@ class Wanted:
 
 def parse(text: str, name: str | None = None) -> Wanted:
     """The set of a line such as `p_ignore=0.99 sequences=20000 seed=1`. ValueError in one sentence."""
-    fields: Tree = {}
-    for word in text.split():
-        option, equals, value = word.partition("=")
-        if not equals or not option or option in fields:
+    words = re.split(r"\s+(?=[A-Za-z_]\w*=)", text.strip())  # a value such as [0.5, 0.8] has spaces of its own
+    options = [word.partition("=")[0] for word in words]
+    for number, word in enumerate(words):
+        if not re.match(r"[A-Za-z_]\w*=", word) or options[number] in options[:number]:
             raise StudyError(f"--set: {word!r} must be FIELD=VALUE, each field once, such as 'p_ignore=0.99 sequences=20000'")
-        fields[option] = yaml.safe_load(value)
+    fields = parse_words(words)
     sequences, seed = fields.pop("sequences", None), fields.pop("seed", 0)
     if type(sequences) is not int or sequences < 1:
         raise StudyError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")

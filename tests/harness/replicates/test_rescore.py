@@ -92,12 +92,23 @@ def test_what_was_not_kept_says_how_to_make_it(store, capsys):
         ("p_ignore sequences=5", "'p_ignore' must be FIELD=VALUE"),
         ("sequences=5 every=2", "every can't be given"),
         ("p_ignore=[1] sequences=5", "can't name a set"),
+        ("p_ignore=[0.5, 0.8] sequences=5", "'p_ignore=[0.5, 0.8]' can't name a set"),
+        ("p_ignore=[0.5 sequences=5", "the overrides p_ignore=[0.5 sequences=5 can't be read"),
+        ("0.5 sequences=5", "'0.5' must be FIELD=VALUE"),
+        ("p_ignore=0.5 p_ignore=0.6 sequences=5", "'p_ignore=0.6' must be FIELD=VALUE, each field once"),
     ],
 )
 def test_a_wrong_set_is_one_sentence(text, message):
     with pytest.raises(ValueError) as raised:
         parse(text)
     assert message in str(raised.value)
+
+
+def test_values_are_spelled_as_in_manyseeds_run(store, capsys):
+    assert parse("p_ignore=1e-1 sequences=5").set.definition == {"p_ignore": 0.1}
+    assert parse("sizes=[3, 4] laws={a: 1} sequences=5", "mine").set.definition == {"sizes": [3, 4], "laws": {"a": 1}}
+    evaluate(store, "all", "p_ignore=[0.5, 0.8] sequences=10", "--name", "both")
+    assert "tiny: both, 10 strings" in capsys.readouterr().out
 
 
 def test_a_set_that_the_task_refuses_is_one_sentence(store, capsys):

@@ -20,7 +20,7 @@ from harness.exchange.weights import single
 from harness.study.config import Condition, from_dict
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
-from results.plain_values import Tree
+from results.plain_values import Options, Tree
 from results.store.tables import Store, read
 
 _HUGGING_FACE: dict[str, Callable[..., Path]] = {"gpt2": to_gpt2, "bert": to_bert}
@@ -65,9 +65,11 @@ def export(
 def load(folder: str | os.PathLike[str]) -> tuple[nn.Module, Any, dict[str, Any]]:
     """(model as a pack with R = 1, its task, what config.json says) of a folder that `export` wrote as safetensors.
 
-    Raises ValueError where the folder is another, or where the code has another revision of its task or model.
+    Raises ValueError where the folder is another, where it holds the arrays of an experiment, and where the code has another
+    revision of its task or model.
     """
     about, tensors = read_folder(folder)
+    refuse_experiment(about, about.get("key", folder))
     missing = [name for name in ("task", "model", "train", "seeds", "step", "key") if name not in about]
     if missing:
         hint = f": open it with from_{about['model_type']}" if about.get("model_type") in _HUGGING_FACE else ""
@@ -89,6 +91,12 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
     return matches[0]
+
+
+def refuse_experiment(config: Options, key: object) -> None:
+    """StudyError where a configuration is that of an experiment, whose arrays are kept as weights are."""
+    if "experiment" in config:
+        raise StudyError(f"{key} is an experiment, whose arrays are no weights of a model: results.arrays reads them")
 
 
 def find(store: Store, key: str, step: int | None = None) -> Kept:
@@ -115,6 +123,7 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
 
 
 def _module(about: Tree, tensors: dict[str, Tensor]) -> tuple[nn.Module, Any]:
+    refuse_experiment(about, about["key"])
     sections = {name: about[name] for name in ("task", "model", "train", "stages") if name in about}
     condition = from_dict({"name": about["key"], "config": sections})
     return trained_model(condition, tensors, about["seeds"]["init"]), condition.task

@@ -4,6 +4,7 @@ Not rows of `evaluations`: a committed file is written once, and a compaction ta
 rows added later would be lost. They go to <store>/<study>/rescored/<name>.parquet instead, which no other reader looks at.
 """
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import torch
 
 import harness.machine.device
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import find, resolve_key, trained_model
+from harness.exchange.replicate import find, refuse_experiment, resolve_key, trained_model
 from harness.planning.pack import ScoredSet
 from harness.study.config import EvaluationSet, condition_of
 from harness.study.tree import parse_words
@@ -129,11 +130,15 @@ def show(
     full = None if key == "all" else resolve_key(stores, key)
     chosen = []
     for store in stores:
-        committed_keys = sorted(set(committed(store)["key"].to_pylist()))
-        keys = [name for name in committed_keys if (name == full if full else stages_of(store, name))]
+        configs = {row["key"]: row["config"] for row in committed(store).to_pylist()}
+        trained = [name for name in sorted(configs) if "experiment" not in json.loads(configs[name])]
+        keys = [name for name in configs if name == full] if full else [name for name in trained if stages_of(store, name)]
         chosen += [(store, keys)] if keys else []
     if not chosen:
-        raise StudyError("no replicate of these studies has weights: manyseeds rerun STORE KEY --keep weights makes them again")
+        raise StudyError(
+            "no replicate of these studies has weights of a model: manyseeds rerun STORE KEY --keep weights makes those of a "
+            "training again"
+        )
     harness.machine.device.prepare(torch_device)
     for store, keys in chosen[:1] if full else chosen:
         table = rescore(store, keys, wanted, torch_device)
@@ -160,6 +165,7 @@ def _line(row: Row) -> str:
 
 
 def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
+    refuse_experiment(json.loads(row["config"]), row["key"])
     condition = condition_of(row)
     asked = wanted.set
     try:

@@ -1,17 +1,32 @@
 """Kept weights on a new set: the study's own set gives its own counts, others are named, checked and written beside the tables."""
 
+import shutil
+
 import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
+from harness.exchange.replicate import load as load_replicate
 from harness.replicates.rescore import SCHEMA, parse
 from harness.run import run
 from harness.study.load import load as load_study
 from launch.cli import main
+from models.custom import custom
+from results.errors import StudyError
 from results.store.tables import committed, open_store, read
+from tests.harness.experiments import own_functions
 from tests.harness.tiny import files, write_study
 
 SUMS = ["metric", "errors", "count", "sequences", "sequences_wrong", "errors_sq", "errors_x_count", "count_sq", "set_hash"]
+EXPERIMENT = f"""
+name: arrays
+question: Are arrays weights?
+experiment: {{name: "{own_functions.__name__}:array_once"}}
+evaluate: {{metrics: {{score: higher}}}}
+replicates: 1
+executor: local
+wandb: off
+"""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +90,33 @@ def test_the_seed_draws_other_strings(store):
     one, other = rows_of(store, "a"), rows_of(store, "b")
     assert [row["set_hash"] for row in one] != [row["set_hash"] for row in other]
     assert [row["count"] for row in one] != [row["count"] for row in other]
+
+
+def test_the_arrays_of_an_experiment_are_no_weights(store, tmp_path, monkeypatch, capsys):
+    """Such a replicate is refused by its key, and left out of all; its arrays can be exported, but not as a model."""
+    monkeypatch.setattr(custom, "_allowed", {own_functions.__name__})
+    (tmp_path / "arrays.yaml").write_text(EXPERIMENT)
+    root = str(tmp_path / "runs")
+    assert run(load_study(tmp_path / "arrays.yaml", [f"store={root}"]), say=lambda line: None) == 0
+    (key,) = committed(open_store(root, "arrays"))["key"].to_pylist()
+    one_set = ["--set", "p_ignore=0.5 sequences=5", "--device", "cpu"]
+    no_model = f"{key} is an experiment, whose arrays are no weights of a model"
+    for words, sentence in (
+        (["evaluate", root, "all", *one_set], "no replicate of these studies has weights of a model"),
+        (["evaluate", root, key, *one_set], no_model),
+        (["export", root, key, "--format", "gpt2", "--out", str(tmp_path / "gpt2")], no_model),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        error = capsys.readouterr().err
+        assert sentence in error
+        assert "Traceback" not in error
+    main(["export", root, key, "--format", "safetensors", "--out", str(tmp_path / "plain")])
+    with pytest.raises(StudyError, match=no_model):
+        load_replicate(tmp_path / "plain")
+    shutil.copytree(store.root, root, dirs_exist_ok=True)
+    main(["evaluate", root, "all", *one_set])
+    assert "arrays: " not in capsys.readouterr().out
 
 
 def test_what_was_not_kept_says_how_to_make_it(store, capsys):

@@ -136,8 +136,8 @@ def show(
         chosen += [(store, keys)] if keys else []
     if not chosen:
         raise StudyError(
-            "no replicate of these studies has weights of a model: manyseeds rerun STORE KEY --keep weights makes those of a "
-            "training again"
+            "no replicate of these studies has weights of a model: for one that was trained, manyseeds rerun STORE KEY --keep weights "
+            "makes them again"
         )
     harness.machine.device.prepare(torch_device)
     for store, keys in chosen[:1] if full else chosen:

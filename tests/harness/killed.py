@@ -1,15 +1,18 @@
-"""A training whose process is gone at a chosen step, and studies without the steps that take longer than tiny trainings."""
+"""A training whose process is gone at a chosen step or has no memory, and studies without the steps that take longer than they do."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
+import torch
 
 import harness.executing.run_pack
 import harness.planning.throughput
 import harness.run
 import harness.training.train
+from harness.planning.pack import Pack
 from harness.training.pack_state import Training
 from harness.training.train import train
 
@@ -38,6 +41,18 @@ def killed(patch: pytest.MonkeyPatch, when: Callable[[Training], bool]) -> Itera
         patched.setattr(Training, "advance", dying)
         with pytest.raises(Killed):
             yield seen
+
+
+def out_of_memory(patch: pytest.MonkeyPatch) -> None:
+    """Let every pack of several replicates run out of memory."""
+    real = harness.executing.run_pack.train
+
+    def small_only(pack: Pack, *rest: Any, **more: Any) -> Any:
+        if len(pack.replicates) > 1:
+            raise torch.OutOfMemoryError("planted")
+        return real(pack, *rest, **more)
+
+    patch.setattr(harness.executing.run_pack, "train", small_only)
 
 
 def untimed(patch: pytest.MonkeyPatch) -> None:

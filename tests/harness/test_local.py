@@ -14,7 +14,7 @@ from harness.planning.plan import plan
 from harness.study.load import load
 from results.errors import StudyError
 from results.store.tables import committed, open_store
-from tests.harness.killed import without_report
+from tests.harness.killed import out_of_memory, without_report
 from tests.harness.tiny import files, tables, write_study
 
 SHORT = ("only=[lstm]", "train.steps=3", "evaluate.sets.online.every=2")
@@ -70,22 +70,10 @@ def test_a_set_that_is_exchanged_for_another_is_refused(written, tmp_path):
         _run(other, tmp_path / "runs")
 
 
-def _too_large(monkeypatch):
-    """Let a pack of several run out of memory."""
-    real = run_pack.train
-
-    def small_only(pack, *rest, **more):
-        if len(pack.replicates) > 1:
-            raise torch.OutOfMemoryError("planted")
-        return real(pack, *rest, **more)
-
-    monkeypatch.setattr(run_pack, "train", small_only)
-
-
 def test_packs_that_were_committed_as_halves_are_not_trained_again(written, tmp_path, monkeypatch, capsys):
     manifest, store = written(), tmp_path / "runs"
     with monkeypatch.context() as patch:
-        _too_large(patch)
+        out_of_memory(patch)
         assert _run(manifest, store) == 0
     before = files(store)
     _no_training(monkeypatch)
@@ -108,7 +96,7 @@ def _measures_at_most(monkeypatch, most):
 
 def test_packs_that_were_planned_for_a_larger_device_go_on_as_smaller_ones(written, tmp_path, monkeypatch, capsys):
     _measures_at_most(monkeypatch, 1)
-    _too_large(monkeypatch)
+    out_of_memory(monkeypatch)
     assert _run(written(), tmp_path / "runs") == 0
     assert committed(open_store(tmp_path / "runs", "tiny")).num_rows == 4
     said = capsys.readouterr().out

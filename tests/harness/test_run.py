@@ -23,7 +23,7 @@ from results.store.manifest import newest_manifest
 from results.store.merge import merge
 from results.store.tables import commit, committed, open_store, read, read_files, table_files
 from tests.environments import without
-from tests.harness.killed import without_report
+from tests.harness.killed import out_of_memory, without_report
 from tests.harness.tiny import files, tables, write_study
 
 ROOT = Path(__file__).parents[2]
@@ -244,16 +244,7 @@ def _fixed_rates(study, first, *_):
 
 
 def test_a_pack_out_of_memory_is_split_and_finished(study, whole, tmp_path, monkeypatch):
-    from harness.executing import run_pack as execute
-
-    real = execute.train
-
-    def small_only(pack, *rest, **more):
-        if len(pack.replicates) > 1:
-            raise torch.OutOfMemoryError("planted")
-        return real(pack, *rest, **more)
-
-    monkeypatch.setattr(execute, "train", small_only)
+    out_of_memory(monkeypatch)
     assert study() == 0
     assert tables(tmp_path / "runs") == tables(whole)
 

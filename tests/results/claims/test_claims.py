@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.claims import REGISTRY, reductions, scoreboard, terms_of
+from results.claims import REGISTRY, scoreboard, terms_of
 from results.claims.claim import (
     NOT_REPRODUCED,
     NOT_REPRODUCED_SCALED,
@@ -22,9 +22,7 @@ from results.claims.claim import (
     Finding,
     Terms,
     by_id,
-    decide_all,
 )
-from results.claims.compare import above
 from results.claims.evidence import Evidence
 from results.claims.flipflop.context import floor
 from results.claims.show import html, show_claims
@@ -320,29 +318,6 @@ def test_what_holds_or_fails_at_another_scale_says_so(name: str, tmp_path: Path)
     assert one_verdict(tmp_path / "same", name, holds, overrides=["store=elsewhere"]).verdict == REPRODUCED
 
 
-@pytest.mark.parametrize(
-    ("override", "changes"),
-    [
-        ("task.length=16", True),
-        ("task={length: 16}", True),
-        ("train={steps: 5}", True),
-        ("model={name: lstm}", True),
-        ("evaluate={sets: {dense: {sequences: 20}}}", True),
-        ("conditions={a: {}}", True),
-        ("grid={train.lr: [1]}", True),
-        ("only=[a]", True),
-        ("claims.R2.value=0.1", True),
-        ("claims={R2: {value: 0.1}}", True),
-        ("claims.R2=null", False),  # a claim less changes none of the others
-        ("store=elsewhere", False),
-        ("replicates=50", False),
-        ("trainer=x", False),
-    ],
-)
-def test_what_the_command_line_changed_is_known_however_it_is_written(override: str, changes: bool) -> None:
-    assert reductions({"scale": "paper", "reductions": [], "overrides": [override]}) == ([override] if changes else [])
-
-
 def test_the_samples_of_an_lstm_are_counted_against_the_transformer_beside_it(tmp_path: Path) -> None:
     alone = one_verdict(tmp_path / "alone", "R2", [condition(15, **LSTM)])
     assert "8,000 strings, 20 times fewer than the paper's transformer" in alone.finding.measured
@@ -391,38 +366,6 @@ def test_more_replicates_may_be_asked_for_and_fewer_are_refused(tmp_path: Path) 
     assert scoreboard(store)[0].verdict == TOO_FEW
     with pytest.raises(ValueError, match=r"claims\.R2\.replicates = 3 must be at least 15"):
         terms_of(REGISTRY["R2"], {"value": 1.0, "replicates": 3})
-
-
-@pytest.mark.parametrize(
-    ("node", "sentence"),
-    [
-        (1.0, "must be a mapping"),
-        ({"of": 3}, "must be a mapping with the paper's value"),
-        ({"value": "all"}, r"R4\.value = 'all' must be a number"),
-        ({"value": 2.0, "of": 25}, "must be a share"),
-        ({"value": 0.2, "of": 0}, "of = 0 must be a whole number"),
-        ({"value": 0.2, "gate": 2}, "gate = 2 must be a share"),
-    ],
-)
-def test_wrong_terms_are_one_sentence(node: object, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence) as raised:
-        terms_of(REGISTRY["R4"], node)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("name", ["A3", "L4", "PD-track"])
-def test_a_factor_that_is_divided_by_is_at_least_1(name: str) -> None:
-    for value in (0, 0.5):
-        with pytest.raises(
-            ValueError, match=rf"claims\.{name}\.value = {value} must be a factor of at least 1: it is the .*factor"
-        ):
-            terms_of(REGISTRY[name], {"value": value})
-    assert terms_of(REGISTRY[name], {"value": 1}).value == 1
-
-
-def test_nothing_that_was_compared_shows_nothing() -> None:
-    assert above([], 0.5) == (False, False)
-    assert decide_all([], "", "").verdict == TOO_FEW
 
 
 def test_the_share_of_baselines_that_must_be_perfect_is_the_studys(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ from results.store.tables import Store, read
 FAMILIES = (flipflop, automata, lego, distillation, subsequences, ngrams, generation, dyck)
 REGISTRY: dict[str, Claim] = by_id(claim for family in FAMILIES for claim in family.CLAIMS.values())
 AT_ANOTHER_SIZE = {REPRODUCED: SCALED, NOT_REPRODUCED: NOT_REPRODUCED_SCALED}
-# sections that change what a verdict is of: the size, or the criterion
-REDUCING = {"task", "model", "train", "evaluate", "conditions", "grid", "only", "claims"}
+# keys of a study that change what a verdict is of: the size, what is listed as smaller, or the criterion
+REDUCING = {*"task model train stages experiment evaluate conditions grid sweeps only reductions claims".split()}
 
 
 def scoreboard(store: Store) -> list[Verdict]:
@@ -89,8 +89,8 @@ def reductions(manifest: Manifest) -> list[str]:
 def _changes_verdicts(override: str) -> bool:
     """Whether `key=value` sets one of REDUCING or a part of it. `claims.NAME=null` leaves a claim out, and so changes no verdict."""
     key, _, value = override.partition("=")
-    section = key.split(".")[0]
-    return section in REDUCING and (section, value) != ("claims", "null")
+    section, *parts = key.split(".")
+    return section in REDUCING and (section, len(parts), value) != ("claims", 1, "null")
 
 
 def _verdict(claim: Claim, terms: Terms, evidence: Evidence, scaled: bool) -> Verdict:

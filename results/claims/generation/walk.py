@@ -12,6 +12,7 @@ from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, d
 from results.claims.compare import between, exceeds, higher
 from results.claims.evidence import Condition, Evidence, differing
 from results.claims.requirements import by_place, common_seeds, require_all
+from results.statistics.bootstrap import divide
 from results.statistics.intervals import Floats, Interval, quantile_interval
 
 EXPERIMENT = "verified_sampling"
@@ -29,13 +30,13 @@ def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     finished(evidence, [walk for _, walk in pairs.values()])
     guided, walk = ({h: evidence.values(pairs[h][place], "divergence") for h in pairs} for place in (0, 1))
     short, long = lengths[0], lengths[-1]
-    times = {h: _times(evidence, *pairs[h], needs) for h in (short, long)}
     if min(float(np.median(guided[h])) for h in pairs) < 1e-9:
         settle(PRECONDITION, "the value is exact, or nearly so: guided sampling makes no error that could grow")
     confidence = 1 - 0.05 / (len(pairs) + 2)
     grows = exceeds(guided[long], guided[short], terms.value, confidence)
     less = {h: exceeds(guided[h], walk[h], 1.0, confidence) for h in lengths}
     # seeds are shared by the two samplers at one length, and not between lengths
+    times = {h: _times(evidence, *pairs[h], needs) for h in (short, long)}
     slower = exceeds(times[long], times[short], 1.0, confidence)
     tests = [grows, *less.values(), slower]
     medians = ", ".join(f"{h}: {np.median(guided[h]):.3g} and {np.median(walk[h]):.3g}" for h in lengths)
@@ -49,10 +50,10 @@ def amplification(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def _times(evidence: Evidence, guided: Condition, walk: Condition, needs: int) -> Floats:
-    """Guided sampling's divergence as a multiple of the walk's, by seed."""
+    """Guided sampling's divergence as a multiple of the walk's, of each seed that has both; infinity where the walk makes no error."""
     rows = [evidence.values_by_seeds(each, "divergence") for each in (guided, walk)]
     common = common_seeds(rows, needs, f"have a divergence of {guided.name} and of {walk.name}")
-    return np.array([rows[0][seeds] / rows[1][seeds] for seeds in common])
+    return divide(*([row[seeds] for seeds in common] for row in rows))
 
 
 def leaf_mass(evidence: Evidence, terms: Terms, needs: int) -> Finding:

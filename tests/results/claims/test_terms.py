@@ -18,6 +18,11 @@ from results.claims.compare import above
         ("conditions={a: {}}", True),
         ("grid={train.lr: [1]}", True),
         ("only=[a]", True),
+        ("experiment.samples=10", True),
+        ("sweeps=[]", True),
+        ("stages=[]", True),
+        ("reductions=[]", True),  # what the file lists as smaller is smaller still
+        ("claims.R2.gate=null", True),
         ("claims.R2.value=0.1", True),
         ("claims={R2: {value: 0.1}}", True),
         ("claims.R2=null", False),  # a claim less changes none of the others

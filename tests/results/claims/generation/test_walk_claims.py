@@ -99,6 +99,12 @@ class TestVGB1:
     def test_without_an_error_there_is_nothing_that_could_grow(self):
         assert judged("VGB1", growing(lambda h: 1e-13 * h, lambda h: 1e-13), 2.0) == PRECONDITION
 
+    def test_a_walk_without_an_error_is_infinitely_better(self):
+        found = growing(lambda h: 0.1 * h, lambda h: 0.1)
+        own, metrics = found[-1]
+        found[-1] = own, metrics | {"divergence": np.where(np.arange(SEEDS) == 3, 0.0, metrics["divergence"])}
+        assert judged("VGB1", found, 2.0) == REPRODUCED
+
     def test_walks_that_were_given_up_do_not_count(self):
         assert judged("VGB1", growing(lambda h: 0.1 * h, lambda h: 0.1, unfinished=0.1), 2.0) == PRECONDITION
 

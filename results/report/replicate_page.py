@@ -155,8 +155,8 @@ def _every_replicate(manifest: Manifest, row: PlannedRow) -> Tree:
 
 def _curves(manifest: Manifest, evaluations: pa.Table, stage: int, hashes: dict[str, str]) -> dict[str, figures.Curve]:
     """Raw error by step of every set that is scored at more than one step; NaN where the replicate had diverged."""
-    points: dict[str, list[tuple[float, float]]] = {name: [] for name in set_names(manifest)}
-    for row in sorted(pooled(manifest, evaluations, list(hashes)), key=itemgetter("step")):
+    points: dict[str, list[tuple[float, float]]] = {name: [] for name in set_names(manifest) if name in hashes}
+    for row in sorted(pooled(manifest, evaluations, list(points)), key=itemgetter("step")):
         if (row["stage"], row["set_hash"]) == (stage, hashes[row["set"]]):
             rate = np.nan if row["errors_sum"] is None else row["errors_sum"] / row["count_sum"]
             points[row["set"]].append((row["step"], rate))

@@ -58,13 +58,13 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
         orders = max(course.order for own in by_condition.values() for course in own)
         for i, (panel, own) in enumerate(zip(panels, by_condition.values(), strict=True)):
             light_curves(panel, i, [(course.steps, course.loss) for course in own])
-            steps, middle = _median(own)
-            panel.plot(steps, middle, color=colour_of(i), lw=2)
+            panel.plot(*_median(own), color=colour_of(i), lw=2)
+            last = max(float(course.steps[-1]) for course in own)
             for k in range(1, own[0].order + 1):
                 level = own[0].levels.get(f"{k}-gram a={own[0].alpha:g}")
                 if level is not None:
                     panel.axhline(level, color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
-                    end = float(steps[-1]) * (1 - 0.14 * (k - 1))  # names of levels that are close stay apart
+                    end = last * (1 - 0.14 * (k - 1))  # names of levels that are close stay apart
                     panel.text(end, level, f"{k}-gram", fontsize=8, ha="right", va="bottom", color=INK)
             panel.grid(axis="y")
         levels = {
@@ -80,7 +80,7 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
 
 
 def _median(own: Sequence[Course]) -> tuple[Floats, Floats]:
-    """The median over seeds at the steps that all of them have."""
+    """The median over seeds at the steps that all of them have, which may be none."""
     steps = own[0].steps
     for course in own[1:]:
         steps = np.intersect1d(steps, course.steps)

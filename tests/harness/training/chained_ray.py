@@ -6,6 +6,7 @@ The last line of its output says how many stages of chains ran on another node t
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -22,9 +23,12 @@ parent_of: dict[str, str] = {}
 
 
 class Noted(harness.executing.cluster._Run):
-    """Notes where each replicate was trained."""
+    """Notes where each replicate was trained. No pack ends before all workers have started: one alone would train everything."""
 
     def _settle(self, reference) -> None:
+        while not all(run.worker.node for run in self.running.values()):
+            time.sleep(0.1)
+            self._started(time.monotonic())
         running = self.running[reference]
         for each in running.pack.replicates:
             node_of[each.key] = running.worker.node

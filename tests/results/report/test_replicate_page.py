@@ -55,6 +55,15 @@ def test_a_replicate_that_diverged_says_where_and_still_has_its_curve(tmp_path: 
     assert 'class="plot"' in text
 
 
+def test_a_set_that_the_study_no_longer_lists_has_no_part_in_the_page(tmp_path: Path) -> None:
+    store, plan = open_store(str(tmp_path), "edited"), manifest(3)
+    for name in ("sparse_online", "dense"):  # the one from the conditions, the other from the study
+        del (plan["conditions"][0] if name == "dense" else plan)["sets"][name]
+    write(store, plan)
+    text = write_replicate_page(store, plan["replicates"][0][0], tmp_path / "out").read_text(encoding="utf-8")
+    assert re.findall(r'<tr><th scope="row">(\w+)</th><td>[\d,]+</td>', text) == ["sparse"]
+
+
 def test_names_are_text_and_the_page_fits_a_phone_and_asks_for_nothing(study: Any, tmp_path: Path) -> None:
     store, plan = study
     text = write_replicate_page(store, plan["replicates"][6][0], tmp_path).read_text(encoding="utf-8")

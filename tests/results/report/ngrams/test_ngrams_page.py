@@ -65,6 +65,19 @@ def test_the_loss_has_every_seed_the_median_and_the_k_grams(drawn, rows):
     assert broken == [next(iter(each.values())) for each in levels]
 
 
+def test_seeds_that_share_no_step_are_drawn_without_a_median(opened):
+    """The sets of a study can be scored at other steps than before, so that old and new rows have no step in common."""
+    store, manifest, known, finished = opened
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    first, second = courses(evidence, evidence.conditions[0])[:2]
+    *_, figure = page._losses({"a": [first, replace(second, steps=second.steps + 1)]})
+    panel = figure.axes[0]
+    (bold,) = (line for line in panel.lines if line.get_linewidth() == 2)
+    assert bold.get_xdata().size == 0
+    assert sum(line.get_linewidth() == 0.7 for line in panel.lines) == 2
+    assert max(text.get_position()[0] for text in panel.texts) == second.steps[-1] + 1
+
+
 def test_the_heads_are_those_of_one_seed_at_its_stages(drawn, opened):
     store, manifest, known, finished = opened
     _, title, caption, figure = drawn["ngram-heads-alpha_1"]

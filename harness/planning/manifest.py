@@ -79,7 +79,16 @@ def build(
 
 
 def to_bytes(manifest: Mapping[str, object]) -> bytes:
-    return (json.dumps(manifest, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    """JSON with a line for each part, and for each entry of a list such as that of the packs."""
+    lines = []
+    for name, part in manifest.items():
+        entries = [f"\n  {_json(entry)}" for entry in part] if isinstance(part, list) else []
+        lines.append(f" {_json(name)}: " + (f"[{','.join(entries)}\n ]" if entries else _json(part)))
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
 def name_of_content(content: bytes) -> str:

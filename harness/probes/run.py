@@ -9,6 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from harness.exchange.replicate import find, trained_model
 from harness.executing.progress import with_progress
 from harness.machine.device import tune_allocator
@@ -122,7 +124,7 @@ def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any,
             model, task = _model(store, row, step)
             rows_by_name = chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
             for name, rows_of_step in rows_by_name.items():
-                rows_of_name.setdefault(name, []).extend(about | row for row in rows_of_step)
+                rows_of_name.setdefault(name, []).extend(about | _rounded(row) for row in rows_of_step)
         for name in sorted(rows_of_name, key=lambda name: name == own):  # its own last: what has those is not run again
             add(store, row["pack"], name, rows_of_name[name])
     return len(lacking)
@@ -156,13 +158,18 @@ def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: An
             row = group[number]
             about = {"key": row["key"], "stage": row["stage"], "step": steps[number]}
             compared_rows = [
-                about | row_of_pair | {"other_key": keys[other]}
+                about | _rounded(row_of_pair) | {"other_key": keys[other]}
                 for other in range(number)
                 for row_of_pair in chosen.compare(shown[other], shown[number])
             ]
             add(store, row["pack"], own, compared_rows)
         fresh += len(lacking)
     return fresh
+
+
+def _rounded(row: Row) -> Row:
+    """Round its value to float32, which is precise enough and half as large, as training rounds what it measures."""
+    return row | {"value": float(np.float32(row["value"]))}
 
 
 def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:

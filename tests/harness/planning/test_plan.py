@@ -237,6 +237,9 @@ def test_a_manifest_reads_back_as_the_same_plan(overrides):
     assert manifest.plan_of(manifest.read(content)) == planned
     assert re.fullmatch(r"[0-9a-f]{16}", manifest.name_of_content(content))
     assert content == manifest.to_bytes(manifest.read(content))
+    lines = content.decode().splitlines()
+    assert sum(line.startswith('  {"id": ') for line in lines) == len(planned.packs)  # one a pack
+    assert max(map(len, (line for line in lines if '"config"' not in line))) < 1000
 
 
 def test_manifests_that_had_a_signature_in_every_pack_are_read_and_one_without_any_is_refused():

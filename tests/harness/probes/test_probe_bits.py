@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,7 +13,7 @@ from harness.probes.generation import backtracking, verifier
 from harness.study.config import Condition, Train
 from harness.training.pack_state import Stopped
 from harness.training.train import train
-from results.store.tables import commit, committed, open_store
+from results.store.tables import commit, committed, open_store, read
 from tests.harness.packs import pack
 from tests.harness.tiny import tables
 
@@ -80,6 +81,8 @@ def test_rows_of_a_probe_do_not_depend_on_packs_or_interruptions(probe, tmp_path
     found = tables(cut.root, "s")
     assert any(f'"probe": "{probe}' in row for row in found["probes"])
     assert found == tables(whole.root, "s")
+    values = read(whole, "probes")["value"].to_numpy()
+    assert np.array_equal(values, values.astype(np.float32), equal_nan=True)  # as other tables hold what training measures
 
 
 _added = probes.add

@@ -19,8 +19,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from harness.planning.pack import Pack
 from results.errors import StoreError
-from results.progress.failures import log_path
-from results.store.tables import Store, write_bytes
+from results.store.tables import Store, log_path, write_bytes
 from results.terminal import printable, say
 
 _MOST = 2**18  # characters that are kept: the last ones

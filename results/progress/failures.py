@@ -10,16 +10,10 @@ from results.plain_values import Value
 from results.store.filesystem import info_of
 from results.store.manifest import Manifest, label, newest_manifest, stage_of
 from results.store.manifest_fields import PlannedRow
-from results.store.tables import Store, list_names, read
+from results.store.tables import LOGS, Store, list_names, log_path, read
 
-_FOLDER = "logs"
 _HEAD = 4096  # bytes of a log that are read for its host
 _FIELDS = ["pack", "attempt", "keys", "stage", "step", "kind", "exception", "traceback", "at"]
-
-
-def log_path(pack: str, attempt: int) -> str:
-    """The path, within its study, of the log of a failed pack's attempt; `harness.machine.logs` writes it."""
-    return f"{_FOLDER}/{pack}-{attempt}.log"
 
 
 def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
@@ -38,7 +32,7 @@ def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
         if rows
         else f"{store.study}: no failures"
     )
-    logs = set(list_names(store, _FOLDER)) if rows else set()
+    logs = set(list_names(store, LOGS)) if rows else set()
     for row in rows:
         _show(store, row, seeds, done, logs, full, say)
     if rows and not full:
@@ -55,7 +49,7 @@ def _show(
     say: Callable[[str], None],
 ) -> None:
     path = log_path(row["pack"], row["attempt"])
-    kept = path.removeprefix(f"{_FOLDER}/") in logs
+    kept = path.removeprefix(f"{LOGS}/") in logs
     host = _host(store, path) if kept else _of_ray(row["traceback"])
     step = "" if row["step"] is None else f" after step {row['step']}"
     say(f"  {row['at']:%Y-%m-%d %H:%M:%S} UTC  {row['kind']}{step}, host {host or 'unknown'}")
@@ -65,7 +59,7 @@ def _show(
         say(f"    replicate {key} {seeds.get(key, '(not of the newest plan)')}{again}")
     say(f"    pack {row['pack']}, attempt {row['attempt']}")
     if kept:
-        say(f"    log: {store.path(_FOLDER, path.removeprefix(f'{_FOLDER}/'))}")
+        say(f"    log: {store.path(LOGS, path.removeprefix(f'{LOGS}/'))}")
     elif process := re.search(r"\bpid: (\d+)", row["traceback"]):
         say(f"    log: on that host, the files worker-*-{process[1]}.out and .err of its Ray session")
     if full:

@@ -26,12 +26,15 @@ from results.store.parquet import COMPACTED, SUFFIX, serialise
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.seal import state
 from results.store.tables import (
+    LOGS,
     ROW,
     Store,
     anti_join,
     check_name,
     commit,
     delete,
+    list_names,
+    log_path,
     matching,
     read,
     read_bytes,
@@ -151,7 +154,6 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
     failures = manifests = 0
     for other in others:
         failures += _merge_failures(into, other)
-        _copy_missing(into, other, into.path("logs"), other.path("logs"))  # of its failures
         manifests += _copy_missing(into, other, into.path(FOLDER), other.path(FOLDER))
     for relative, source in weights.items():
         write_file(into, into.shared(*relative), content(source.filesystem, source.shared(*relative)))
@@ -310,14 +312,27 @@ def _by_pack(rows: pa.Table) -> dict[str, pa.Table]:
 
 
 def _merge_failures(into: Store, other: Store) -> int:
-    """Copy the failures that `into` lacks; returns how many."""
-    present = {(row["pack"], row["attempt"]) for row in read(into, "failures", ["pack", "attempt"]).to_pylist()}
-    rows = read(other, "failures")
-    added = 0
-    for index, row in enumerate(rows.select(["pack", "attempt"]).to_pylist()):
-        if (row["pack"], row["attempt"]) not in present:
-            commit(into, f"{row['pack']}-{row['attempt']}", {"failures": rows.slice(index, 1)})
-            added += 1
+    """Copy the failures that `into` lacks, with their logs; returns how many.
+
+    One whose attempt is taken by another failure of its pack becomes the next attempt.
+    """
+    present = read(into, "failures", ["pack", "attempt", "at"]).to_pylist()
+    known, taken = ({(row["pack"], row[part]) for row in present} for part in ("at", "attempt"))
+    rows = read(other, "failures").sort_by([("pack", "ascending"), ("attempt", "ascending")])
+    place, logs, added = rows.schema.get_field_index("attempt"), {f"{LOGS}/{name}" for name in list_names(other, LOGS)}, 0
+    for index, row in enumerate(rows.select(["pack", "attempt", "at"]).to_pylist()):
+        pack, attempt = row["pack"], row["attempt"]
+        if (pack, row["at"]) in known:
+            continue
+        while (pack, attempt) in taken:
+            attempt += 1
+        taken.add((pack, attempt))
+        field = rows.schema.field(place)
+        numbered = rows.slice(index, 1).set_column(place, field, pa.array([attempt], field.type))
+        commit(into, f"{pack}-{attempt}", {"failures": numbered})
+        if (log := log_path(pack, row["attempt"])) in logs:
+            write_bytes(into, log_path(pack, attempt), read_bytes(other, log))
+        added += 1
     return added
 
 

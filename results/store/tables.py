@@ -50,6 +50,7 @@ _LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads 
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
 KEPT = "artifacts"  # the folder of a store that is no study's: kept weights and arrays
+LOGS = "logs"  # the folder of a study with the words of failed packs
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ def write_bytes(store: Store, relative_path: str, data: bytes) -> None:
     Local: temporary name, fsync, rename. Elsewhere: one upload.
     """
     write_file(store, store.path(*PurePosixPath(relative_path).parts), data)
+
+
+def log_path(pack: str, attempt: int) -> str:
+    """The path, within its study, of the log of a failed pack's attempt; `harness.machine.logs` writes it."""
+    return f"{LOGS}/{pack}-{attempt}.log"
 
 
 def write_file(store: Store, target: str, data: bytes) -> None:

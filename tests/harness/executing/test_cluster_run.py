@@ -14,8 +14,7 @@ from harness.prepare import prepare
 from harness.run import train_all
 from harness.study.load import from_tree
 from harness.study.slot_kinds import Kind
-from results.progress.failures import log_path
-from results.store.tables import open_store, read, read_bytes
+from results.store.tables import log_path, open_store, read, read_bytes
 from tests.harness.executing.ray_double import STEPS, Life, Node, RayDouble, connect, run_packs
 from tests.harness.packs import condition, pack
 

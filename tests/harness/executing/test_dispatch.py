@@ -18,8 +18,7 @@ from harness.local import run_packs
 from harness.machine import store_retry as patience
 from harness.machine.interrupt import Interrupt
 from launch.cli import main
-from results.progress.failures import log_path
-from results.store.tables import committed, open_store, read, read_bytes, write_bytes
+from results.store.tables import committed, log_path, open_store, read, read_bytes, write_bytes
 from tests.harness.executing.dispatches import dispatch_of
 from tests.harness.packs import condition, pack
 

@@ -24,8 +24,7 @@ from harness.study.load import load
 from models.custom import custom
 from results.dashboards import dashboard_rows
 from results.errors import StudyError
-from results.progress.failures import log_path
-from results.store.tables import committed, open_store, read
+from results.store.tables import committed, log_path, open_store, read
 from tests.harness.experiments.drivers import running
 from tests.harness.killed import without_report
 from tests.harness.tiny import tables

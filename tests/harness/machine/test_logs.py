@@ -8,8 +8,7 @@ import pytest
 from harness.executing.run_pack import Outcome
 from harness.machine.logs import captured, logged
 from launch.cli import main
-from results.progress.failures import log_path
-from results.store.tables import open_store, read, read_bytes
+from results.store.tables import log_path, open_store, read, read_bytes
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study
 

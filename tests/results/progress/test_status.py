@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.progress.failures import log_path, show_failures
+from results.progress.failures import show_failures
 from results.progress.snapshot import COLUMNS, Packs, in_flight, snapshot, take
 from results.progress.status import of_planned, show_status
 from results.progress.watch import lines
@@ -18,7 +18,7 @@ from results.store import tables as stores
 from results.store.manifest import manifest_of, manifest_path
 from results.store.merge import compact
 from results.store.schema import SCHEMAS
-from results.store.tables import commit, committed, open_store, read, winners, write_bytes
+from results.store.tables import commit, committed, log_path, open_store, read, winners, write_bytes
 from results.terminal import say
 from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest, pack_tables
 

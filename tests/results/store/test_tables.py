@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,9 @@ from results.store import tables as store
 from results.store.manifest import NEWEST, newest_manifest, write_manifest
 from results.store.parquet import serialise
 from results.store.schema import SCHEMAS
-from results.store.tables import commit, committed, open_store, read
+from results.store.tables import commit, committed, log_path, open_store, read
 from results.store.verify import verify
-from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest, number, pack_tables
+from tests.results.store.sample_rows import STARTED, commit_pack, failure, in_order, manifest, number, pack_tables
 
 TABLES = [table for table in SCHEMAS if table != "failures"]
 
@@ -96,6 +97,24 @@ def test_merged_stores_read_as_the_union(mine, theirs, compact_mine, compact_the
         for table in TABLES:
             assert in_order(read(into, table)) == expected(mine | theirs, table)
         assert merge.merge(into, [other]).replicates == 0
+
+
+def test_two_failures_of_one_attempt_are_both_kept_with_their_logs(tmp_path):
+    """Two machines tried the same pack; a failure that is there already is not counted as another one."""
+    into, other = open_store(tmp_path / "a", "study"), open_store(tmp_path / "b", "study")
+    for place, (at, attempts) in enumerate([(into, [1]), (other, [1, 2])]):
+        for attempt in attempts:
+            rows = failure("fd-9", attempt)
+            then = rows["at"][0].as_py() + timedelta(hours=place, minutes=attempt)
+            rows = rows.set_column(rows.schema.get_field_index("at"), "at", pa.array([then], rows.schema.field("at").type))
+            commit(at, f"fd-9-{attempt}", {"failures": rows})
+            store.write_bytes(at, log_path("fd-9", attempt), f"machine {place}, attempt {attempt}".encode())
+    for found in (2, 0):
+        assert merge.merge(into, [other]).failures == found
+        rows = sorted(read(into, "failures").to_pylist(), key=lambda row: row["attempt"])
+        assert [(row["attempt"], row["at"].hour - STARTED.hour) for row in rows] == [(1, 0), (2, 1), (3, 1)]
+        logs = [store.read_bytes(into, log_path("fd-9", row["attempt"])).decode() for row in rows]
+        assert logs == ["machine 0, attempt 1", "machine 1, attempt 1", "machine 1, attempt 2"]
 
 
 def test_merging_takes_failures_manifests_and_weights_along_and_counts_them(tmp_path):

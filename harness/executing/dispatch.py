@@ -266,7 +266,7 @@ class Dispatch:
         if self._refused < _LOST and pack.id not in self._returned and not self.asked():
             self._returned.add(pack.id)
             self.leases.drop(pack.id)
-            self.progress.say(f"the store did not take pack {pack.id}, which is trained again later: {outcome.message}")
+            self.progress.say(f"the store did not take pack {pack.id}, which goes on later: {outcome.message}")
             self._queue.append(pack)
             return
         self._end(pack, outcome)

@@ -33,7 +33,6 @@ from results.store.tables import (
     check_name,
     commit,
     delete,
-    list_names,
     log_path,
     matching,
     read,
@@ -319,7 +318,7 @@ def _merge_failures(into: Store, other: Store) -> int:
     present = read(into, "failures", ["pack", "attempt", "at"]).to_pylist()
     known, taken = ({(row["pack"], row[part]) for row in present} for part in ("at", "attempt"))
     rows = read(other, "failures").sort_by([("pack", "ascending"), ("attempt", "ascending")])
-    place, logs, added = rows.schema.get_field_index("attempt"), {f"{LOGS}/{name}" for name in list_names(other, LOGS)}, 0
+    place, logs, added = rows.schema.get_field_index("attempt"), _files(other, other.path(LOGS)), 0
     for index, row in enumerate(rows.select(["pack", "attempt", "at"]).to_pylist()):
         pack, attempt = row["pack"], row["attempt"]
         if (pack, row["at"]) in known:
@@ -329,9 +328,10 @@ def _merge_failures(into: Store, other: Store) -> int:
         taken.add((pack, attempt))
         field = rows.schema.field(place)
         numbered = rows.slice(index, 1).set_column(place, field, pa.array([attempt], field.type))
+        log = log_path(pack, row["attempt"])
+        if log.removeprefix(f"{LOGS}/") in logs:
+            write_bytes(into, log_path(pack, attempt), read_bytes(other, log))  # before its row, which says that it was copied
         commit(into, f"{pack}-{attempt}", {"failures": numbered})
-        if (log := log_path(pack, row["attempt"])) in logs:
-            write_bytes(into, log_path(pack, attempt), read_bytes(other, log))
         added += 1
     return added
 

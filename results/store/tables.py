@@ -50,7 +50,7 @@ _LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads 
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
 KEPT = "artifacts"  # the folder of a store that is no study's: kept weights and arrays
-LOGS = "logs"  # the folder of a study with the words of failed packs
+LOGS = "logs"  # the folder of a study with what failed packs printed and logged
 
 
 @dataclass(frozen=True)

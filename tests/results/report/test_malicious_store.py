@@ -180,6 +180,11 @@ def test_a_merge_copies_no_file_that_a_link_points_to(tmp_path):
     (folder / "1.safetensors").symlink_to(tmp_path / "secret")
     (folder / "2.safetensors").write_bytes(b"weights")
     (tmp_path / "theirs/synthetic/manifests/1.yaml").symlink_to(tmp_path / "secret")
+    failed = failure(digest("gone"))
+    commit(at, "failed-1", {"failures": pa.Table.from_pylist([failed], SCHEMAS["failures"])})
+    log = tmp_path / "theirs/synthetic" / store.log_path(failed["pack"], failed["attempt"])
+    log.parent.mkdir()
+    log.symlink_to(tmp_path / "secret")
     os.utime(tmp_path / "secret", (0, 0))
     assert merge(into, [at]).artifacts == 1
     assert "password" not in "".join(

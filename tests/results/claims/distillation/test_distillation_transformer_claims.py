@@ -11,16 +11,8 @@ import harness.planning.manifest as manifests
 from harness.planning.plan import plan as planned
 from harness.study.load import load
 from launch.families import find_study
-from results.claims import verdicts
-from results.claims.claim import (
-    NOT_REPRODUCED,
-    NOT_REPRODUCED_SCALED,
-    NOT_RUN,
-    PRECONDITION,
-    REPRODUCED,
-    SCALED,
-    TOO_FEW,
-)
+from results.claims import AT_ANOTHER_SIZE, verdicts
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.distillation.transformers import trend
 from results.rows.summary import Replicate, Score
 from results.store.schema import SCHEMAS
@@ -119,7 +111,7 @@ def test_one_axis_can_refute_and_not_show(sweeps):
     found = judged(some, power(-0.5))
     assert found.verdict == NOT_RUN
     assert "held fixed, of which the claim is too" in found.reason
-    assert judged(some, power(0.4, 60_000)).verdict == NOT_REPRODUCED_SCALED
+    assert judged(some, power(0.4, 60_000)).verdict == AT_ANOTHER_SIZE[NOT_REPRODUCED]
 
 
 def test_what_was_measured_names_medians_and_the_runs_that_never_did(plan):

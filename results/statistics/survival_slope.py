@@ -8,6 +8,7 @@ import scipy
 from results.statistics.intervals import Floats
 
 LEAST_SPREAD = 0.05  # of log times: below it the looks, not the times, would decide the slope
+ONSETS = (1e-6, 0.3, 0.9)  # where searches for an onset start, in parts of the first time
 
 
 def slope(x: Floats, low: Floats, high: Floats) -> float:
@@ -27,19 +28,20 @@ def fit(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
     return float(numbers[0] - numbers[1] * centre), float(numbers[1]), float(np.exp(numbers[2]))
 
 
-def onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
-    """Fit t₀ of T = t₀ + c·exp(-x); also the log-likelihood by which that exceeds a power law, T = c·exp(b·x).
+def beyond_onset(x: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """Fit t₀ ≥ 0 and b of log T = log(t₀ + c·exp(b·x)) + σ·z, z normal, by maximum likelihood; times and errors as in `fit`.
 
-    Both models have a scale and a spread of log T and one number more, a common onset or an exponent other than -1. Times as in `fit`.
+    An onset that all times share bends a power law as another exponent would, so both are fitted together.
     """
     centre = float(x.mean())
-    begun = _begun(x, low, high)
-    _, power = _most_likely(lambda at: at[0] + at[1] * (x - centre), begun[:2], begun[2], low, high)
-    late = float(np.min(high[np.isfinite(high)]))
-    starts = [(np.log(part * late), begun[0]) for part in (0.1, 0.7)]
-    both = [_most_likely(lambda at: np.logaddexp(at[0], at[1] - (x - centre)), start, begun[2], low, high) for start in starts]
-    numbers, shifted = max(both, key=lambda likely: likely[1])
-    return float(np.exp(numbers[0])), shifted - power
+    middle, steepness, spread = _begun(x, low, high)
+    first = float(np.min(high[np.isfinite(high)]))
+    starts = [(np.log(part * first), np.log(max(np.exp(middle) - part * first, 1.0)), steepness) for part in ONSETS]
+    fits = [
+        _most_likely(lambda at: np.logaddexp(at[0], at[1] + at[2] * (x - centre)), start, spread, low, high) for start in starts
+    ]
+    numbers, _ = max(fits, key=lambda found: found[1])
+    return float(np.exp(numbers[0])), float(numbers[2])
 
 
 def _begun(x: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
@@ -72,9 +74,9 @@ def _most_likely(
     best = scipy.optimize.minimize(
         cost,
         [*start, np.log(spread)],
-        method="Nelder-Mead",
+        method="L-BFGS-B",
         bounds=bounds,
-        options={"maxiter": 2000, "xatol": 1e-6, "fatol": 1e-9},
+        options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-7},
     )
     return best.x, -float(best.fun)
 

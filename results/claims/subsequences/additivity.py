@@ -8,6 +8,7 @@ import numpy as np
 from results.claims import compare
 from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
+from results.claims.requirements import gate_learned
 from results.rows.probe_values import Name
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
@@ -31,6 +32,7 @@ def additive(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             NOT_RUN,
             "no replicate has trace rows: manyseeds trace STORE all --events 4 --method random, with keep: all in its study",
         )
+    gate_learned(evidence, (condition for condition in evidence.conditions if condition.name in medians))
     confidence, texts, shares, weak = 1 - 0.05 / len(medians), [], [], []
     for name, columns in medians.items():
         share, alone, total = (compare.median(values, confidence) for values in columns)

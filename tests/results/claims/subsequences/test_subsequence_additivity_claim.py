@@ -63,6 +63,14 @@ def test_a_replicate_without_error_has_nothing_to_trace(tmp_path):
     assert "(medians of 10 replicates)" in found.measured
 
 
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_models_that_have_not_learned_say_nothing(share, tmp_path):
+    """Two of ten may err on more than 1 % of their own training distribution; three are too many."""
+    few, many = ([0.5] * wrong + [0.0] * (10 - wrong) for wrong in (2, 3))
+    assert judged(tmp_path / "few", [condition(10, busy=ERRING, narrow=few)], around(share)).verdict != PRECONDITION
+    assert judged(tmp_path / "many", [condition(10, busy=ERRING, narrow=many)], around(share)).verdict == PRECONDITION
+
+
 def test_every_condition_must_be_additive_and_an_outlier_of_a_replicate_counts_once(tmp_path):
     both = [condition(10, busy=ERRING), condition(10, busy=ERRING, task__p_ignore=0.5)]
     found = judged(tmp_path / "one", both, lambda number, seed: around(0.3 * number)(number, seed))

@@ -17,7 +17,7 @@ from results.claims.claim import NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, R
 from results.claims.subsequences.capacity import exceeds_times
 from results.claims.subsequences.growth import learned_between
 from results.rows.options import flatten
-from results.statistics.survival_slope import fit
+from results.statistics.survival_slope import beyond_onset, fit
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import replicates
 
@@ -198,11 +198,18 @@ def grown(manifest, slope, spread=0.1, noise=0.05, pull=lambda frequency, gap: f
         ({"slope": -0.8}, TOO_FEW),
         ({"slope": -0.6}, NOT_REPRODUCED_SCALED),  # rarer pairs take longer, and not in proportion
         ({"slope": -1.0, "onset": 150.0, "scale": 20.0, "spread": 0.02}, SCALED),  # looks like another exponent, and is none
+        (
+            {"slope": -1.5, "onset": 150.0, "scale": 6.0, "spread": 0.02},
+            NOT_REPRODUCED_SCALED,
+        ),  # an onset makes no other exponent right
+        ({"slope": -1.5, "onset": 60.0, "scale": 10.0, "spread": 0.02}, NOT_REPRODUCED_SCALED),
+        ({"slope": -2.0, "onset": 300.0, "scale": 2.0, "spread": 0.02}, NOT_REPRODUCED_SCALED),
+        ({"slope": -2.0, "onset": 100.0, "scale": 2.0, "spread": 0.02}, NOT_REPRODUCED_SCALED),
         ({"slope": -1.0, "scale": 3000.0}, PRECONDITION),  # hardly any is
         ({"slope": -1.0, "scale": 0.1}, PRECONDITION),  # all are before the first look
     ],
 )
-def test_slope_of_steps_on_frequency(tail, options, verdict):
+def test_exponent_of_frequency_in_the_steps(tail, options, verdict):
     known, rows = grown(tail, **options)
     for claim in ("S3", "S3-adam"):
         found = judged(tail, claim, known, rows)
@@ -269,6 +276,17 @@ def test_the_fit_finds_a_slope_though_half_of_the_times_have_not_come(last):
     assert (a, b, spread) == (pytest.approx(np.log(10), abs=0.3), pytest.approx(-1, abs=0.06), pytest.approx(0.3, abs=0.06))
     with pytest.raises(ValueError, match="2 times have come"):
         fit(x[:3], low[:3], np.array([1.0, 2.0, np.inf]))
+
+
+@pytest.mark.parametrize(("began", "exponent"), [(0.0, -0.6), (200.0, -1.0), (200.0, -2.0)])
+def test_an_onset_and_an_exponent_are_told_apart(began, exponent):
+    rng = np.random.default_rng(3)
+    x = -np.log(np.arange(1, 257)) / 2
+    times = began + 40 * np.exp(exponent * x) * np.exp(rng.normal(0, 0.02, len(x)))
+    edges = np.append([0.0], 8 * 2 ** np.arange(0, 12, 0.1))
+    at = np.searchsorted(edges, times)
+    low, high = edges[at - 1], edges[at]
+    assert beyond_onset(x, low, high) == (pytest.approx(began, abs=12), pytest.approx(exponent, abs=0.1))
 
 
 def test_a_pair_is_learned_between_two_looks():

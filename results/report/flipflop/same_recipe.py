@@ -40,9 +40,9 @@ def finding(transformers: Pairs, lstms: Pairs) -> str:
     perfect = [sparse for scored, sparse in transformers if scored == 0]
     unfailing = sum(not scored and not sparse for scored, sparse in lstms)
     return (
-        f"{len(transformers)} seeds, same recipe: {len(perfect)} transformers make no error on their training distribution. "
-        f"On strings with few writes, {perfect.count(0)} of these {len(perfect)} still make none, and the worst misreads "
-        f"{max(perfect):.1%}. {unfailing} of {len(lstms)} LSTMs make no error on either."
+        f"{len(transformers)} transformers, same recipe, different seeds: {len(perfect)} make no error on their training "
+        f"distribution. On strings with few writes, {perfect.count(0)} of these {len(perfect)} still make none, and the worst "
+        f"misreads {max(perfect):.1%}. {unfailing} of {len(lstms)} LSTMs make no error on either."
     )
 
 

@@ -20,7 +20,7 @@ def test_the_finding_of_the_readme_is_the_one_of_its_command(capsys):
 
 def test_the_finding_counts_the_seeds_that_know_their_training_distribution():
     text = finding(PAIRS, [(0.0, 0.0), (0.0, 0.1)])
-    assert text.startswith("3 seeds, same recipe: 2 transformers make no error on their training distribution.")
+    assert text.startswith("3 transformers, same recipe, different seeds: 2 make no error on their training distribution.")
     assert "1 of these 2 still make none, and the worst misreads 25.0%. 1 of 2 LSTMs" in text
 
 

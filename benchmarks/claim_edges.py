@@ -30,6 +30,7 @@ READS = 16_000  # of a replicate on a set, each a string of its own; the campaig
 # median errors of the baseline on sparse and dense strings, and of what is far below: only ranks are compared, and rates as small as
 # these pass the gate of every condition, which is no part of the test
 RARE, BUSY, CLEAR = 1e-7, 3e-7, 1e-14
+BASE = {"sparse": RARE, "dense": BUSY}
 OTHER_TERMS = {"R6-positions": Terms(1.0)}  # of claims that the campaign's file does not state
 SPREADS = ((2.0, 2.0), (1.0, 3.0))  # standard deviations of the log errors: of the baseline, of the other
 
@@ -126,8 +127,10 @@ def even(zero: float, spreads: tuple[float, float]) -> float:
 def edges() -> Iterator[Edge]:
     campaign = stage("campaign")
     yield from _tail(campaign)
+    resources = stage("resources")
     for spreads in SPREADS:
         yield from _ranks(campaign, spreads)
+        yield from _more(resources, spreads)
     yield from _both(stage("choices"))
     yield from _sharpened(campaign)
     yield from _floor(campaign)
@@ -155,21 +158,23 @@ def _tail(campaign: Stage) -> Iterator[Edge]:
     yield Edge("R2", "no LSTM errs", None, 0.0, campaign, lstm(0.0))
 
 
-def _ranks(campaign: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:
-    """P = 1/2 in one comparison or in all of R4, R5 and R6."""
-    n, terms = campaign.counts, campaign.terms
+def _drawn(
+    n: Mapping[str, int], spreads: tuple[float, float], medians: Mapping[tuple[str, str], float]
+) -> Callable[[Random], Rows]:
+    """Errors of the baseline, and of others with these medians by (condition, set)."""
     one, other = spreads
-    words = f"spreads {one:g} and {other:g}"
 
-    def base(random: Random) -> dict[tuple[str, str], Floats]:
-        medians = (("sparse", RARE), ("dense", BUSY))
-        return {("baseline", name): logs(random, n["baseline"], median, one) for name, median in medians}
+    def draw(random: Random) -> Rows:
+        plain = {("baseline", name): logs(random, n["baseline"], median, one) for name, median in BASE.items()}
+        return Rows(plain | {pair: logs(random, n[pair[0]], median, other) for pair, median in medians.items()})
 
-    def drawn(medians: Mapping[tuple[str, str], float]) -> Callable[[Random], Rows]:
-        return lambda random: Rows(
-            base(random) | {pair: logs(random, n[pair[0]], median, other) for pair, median in medians.items()}
-        )
+    return draw
 
+
+def _ranks(campaign: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:
+    """P = 1/2 in one comparison or in all of R4 and R6."""
+    n, terms = campaign.counts, campaign.terms
+    words = _words(spreads)
     share = terms["R4"].value
 
     def mixture(sparse: float, dense: float) -> Callable[[Random], Rows]:
@@ -177,37 +182,48 @@ def _ranks(campaign: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:
             zero = random.random(n["mixture"]) < share
             medians = {"sparse": sparse, "dense": dense, "in_distribution": CLEAR, "ignore_90": CLEAR}
             mixed = {
-                ("mixture", name): np.where(zero, 0.0, logs(random, n["mixture"], median, other))
+                ("mixture", name): np.where(zero, 0.0, logs(random, n["mixture"], median, spreads[1]))
                 for name, median in medians.items()
             }
-            return Rows(base(random) | mixed)
+            return Rows(_drawn(n, spreads, {})(random).errors | mixed)
 
         return draw
 
     at = even(share, spreads) / 10
-    r5, r6 = terms["R5"], terms["R6"]
     alike = f"share without error as the paper's, {words}"
     third = 0.025 / 3  # sparse, dense and FFL(0.9) are compared, each on both sides
     yield Edge("R4", f"sparse P = 1/2, the rest clear, {alike}", third, 0.05 + third, campaign, mixture(RARE * at, CLEAR))
     yield Edge("R4", f"sparse and dense P = 1/2, {alike}", third, 0.05 + 2 * third, campaign, mixture(RARE * at, BUSY * at))
     yield Edge("R4", f"all clear, {alike}", None, 0.05, campaign, mixture(CLEAR, CLEAR))
 
-    longer, far = ("longer", "sparse"), ("mixture", "sparse")
-    grows, clear = ("longer", "dense"), {("longer", "dense"): 3e5 * BUSY}
-    first = {longer: RARE, far: CLEAR * 1e-3}
-    yield Edge("R5", f"sparse errors P = 1/2, the rest clear, {words}", 0.0125, 0.0125, campaign, drawn(first | clear))
-    second = {longer: RARE, grows: BUSY}
-
-    def near(random: Random) -> Rows:
-        return Rows(drawn(second)(random).errors | {far: logs(random, n["mixture"], RARE / r5.value, other)})
-
-    yield Edge("R5", f"all three P = 1/2, {words}", 0.0125, 0.05, campaign, near)
-    last = {longer: RARE * 1e-4, far: RARE * 1e-4 / r5.value}
-    yield Edge("R5", f"distance to the mixture P = 1/2, the rest clear, {words}", 0.025, 0.025, campaign, drawn(last | clear))
-
-    yield Edge("R6", f"P = 1/2, {words}", 0.025, 0.025, campaign, drawn({("embedding_dropout", "sparse"): RARE / r6.value}))
+    dropped = {("embedding_dropout", "sparse"): RARE / terms["R6"].value}
+    yield Edge("R6", f"P = 1/2, {words}", 0.025, 0.025, campaign, _drawn(n, spreads, dropped))
     fixed = dict.fromkeys([(name, "dense") for name in ("sinusoidal", "rotary")], BUSY)
-    yield Edge("R6-positions", f"both encodings P = 1/2, {words}", 0.025, 0.0125, campaign, drawn(fixed))
+    yield Edge("R6-positions", f"both encodings P = 1/2, {words}", 0.025, 0.0125, campaign, _drawn(n, spreads, fixed))
+
+
+def _more(resources: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:
+    """R5: P = 1/2 on fresh strings or everywhere; two trades have two tests each, and three conditions a distance to the mixture."""
+    n, words, factor = resources.counts, _words(spreads), resources.terms["R5"].value
+    few, most = (f"train.steps={steps}, train.pool=160000" for steps in (30000, 100000))
+    longer, far = ("train.steps=100000", "sparse"), ("mixture", "sparse")
+    grow = dict.fromkeys([("train.steps=100000", "dense"), (most, "dense")], 3e5 * BUSY)
+    clear = grow | {(few, "sparse"): 3e5 * RARE, (most, "sparse"): RARE, ("larger", "sparse"): RARE}
+    trade, distance = 0.025 / 4, 0.025 / 3
+
+    def edge(what: str, reproduced: float, refuted: float, medians: Mapping[tuple[str, str], float]) -> Edge:
+        return Edge("R5", f"{what}, {words}", reproduced, refuted, resources, _drawn(n, spreads, medians))
+
+    sparse = clear | {longer: RARE, far: CLEAR * 1e-3}
+    yield edge("sparse errors on fresh strings P = 1/2, the rest clear", trade, trade, sparse)
+    alike = {(name, error): BASE[error] for name in (longer[0], few, most, "larger") for error in BASE}
+    yield edge("all seven P = 1/2", trade, 4 * trade + 3 * distance, alike | {far: RARE / factor})
+    near = clear | {longer: RARE * 1e-4, far: RARE * 1e-4 / factor}
+    yield edge("distance of fresh strings to the mixture P = 1/2, the rest clear", distance, distance, near)
+
+
+def _words(spreads: tuple[float, float]) -> str:
+    return f"spreads {spreads[0]:g} and {spreads[1]:g}"
 
 
 def _both(choices: Stage) -> Iterator[Edge]:

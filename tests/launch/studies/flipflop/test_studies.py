@@ -26,7 +26,7 @@ POINTS = {
     "optimizer": {25: 36 + 6},
     "positions": {25: 8},
     "regularisers": {25: 1 + 17},
-    "resources": {25: 1 + 4 + 1},
+    "resources": {25: 1 + 4 + 2},
     "seeds": {25: 1},
     "sharpen": {25: 1 + 144},
     "simulation": {25: 9, 8: 3},
@@ -125,9 +125,9 @@ def test_estimate_counts_shared_replicates_once(capsys):
     assert _main("estimate", "flipflop/baseline", "flipflop/seeds", "flipflop/resources", "--seconds", "600") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "fflm-seeds: 25 replicates of 1 condition, 20 of them new"
-    assert lines[2] == "fflm-resources: 150 replicates of 6 conditions, 125 of them new"
-    # 520 baselines, 25 mixtures, and 25 each of 3, 10, 3 and 10 times as long: 1195 times 600 s
-    assert "together: 645 replicates of 6 conditions; 199 hours of one device at 600 s for" in lines[3]
+    assert lines[2] == "fflm-resources: 175 replicates of 7 conditions, 150 of them new"
+    # 520 baselines, 25 mixtures, 25 larger, and 25 each of 3, 10, 3 and 10 times as long: 1220 times 600 s
+    assert "together: 670 replicates of 7 conditions; 203 hours of one device at 600 s for" in lines[3]
 
 
 def test_estimate_takes_a_scale_and_refuses_what_it_cannot_count(capsys):

@@ -108,6 +108,8 @@ def test_rare_strings_and_more_steps_have_the_numbers_of_their_verdicts(store, s
     assert f"**R5** is *{verdict['R5'].verdict}*" in section
     zero, of, low, high = re.match(r"(\d+) of (\d+) \[([\d.]+)%, ([\d.]+)%\]", verdict["R4"].finding.measured).groups()
     assert f"{zero} of {of} mixtures [{low} %, {high} %] make no error on any of the three; the thesis has 6 of 25" in section
+    often = r".*?\(8,000 steps\) is above it by \S+ (\(P = [\d.]+ \[[\d.]+, [\d.]+\]\)) on ignore_90"
+    assert f"make no error there either {re.match(often, verdict['R4'].finding.measured)[1]}" in section
     dense = r".* on sparse and falls to 0\.50× \(P = ([\d.]+) \[([\d.]+), ([\d.]+)\]\) on dense"
     p, low, high = (100 * float(number) for number in re.match(dense, verdict["R5"].finding.measured).groups())
     assert f"errs more on dense strings in {p:.0f} % of the pairs [{low:.1f} %, {high:.1f} %]" in section

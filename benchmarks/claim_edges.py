@@ -199,7 +199,7 @@ def _ranks(campaign: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:
     dropped = {("embedding_dropout", "sparse"): RARE / terms["R6"].value}
     yield Edge("R6", f"P = 1/2, {words}", 0.025, 0.025, campaign, _drawn(n, spreads, dropped))
     fixed = dict.fromkeys([(name, "dense") for name in ("sinusoidal", "rotary")], BUSY)
-    yield Edge("R6-positions", f"both encodings P = 1/2, {words}", 0.025, 0.0125, campaign, _drawn(n, spreads, fixed))
+    yield Edge("R6-positions", f"both encodings P = 1/2, {words}", 0.0125, 0.025, campaign, _drawn(n, spreads, fixed))
 
 
 def _more(resources: Stage, spreads: tuple[float, float]) -> Iterator[Edge]:

@@ -222,10 +222,6 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
     ],
     "R6": [
         (REPRODUCED, [base(), condition(25, tail(25, 1e-4), **DROPOUT)]),
-        (
-            REPRODUCED,
-            [base(), *(condition(25, tail(25, x), model__embedding_dropout=p) for p, x in ((0.1, 1e-2), (0.2, 1e-4)))],
-        ),
         (NOT_REPRODUCED, [base(), condition(25, tail(25, 1e-2), **DROPOUT)]),
         (NOT_REPRODUCED, [base(), condition(25, ONE, **DROPOUT), condition(25, tail(25, 1e-4), model__embedding_dropout=0.3)]),
         (PRECONDITION, [poor(), condition(25, tail(25, 1e-4), **DROPOUT)]),
@@ -234,11 +230,15 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (TOO_FEW, [base(), condition(10, tail(10, 1e-4), **DROPOUT)]),
         (TOO_FEW, [base(), condition(25, tail(25, 8e-4), **DROPOUT)]),
         (NOT_RUN, [base(), encoding()]),
+        (NOT_RUN, [base(), condition(25, tail(25, 1e-4), model__embedding_dropout=0.2)]),  # the sentence is of 0.5
     ],
     "R6-positions": [
         (REPRODUCED, [base(), encoding()]),
-        (REPRODUCED, [base(), encoding(), encoding(busy=3e-2, name="none")]),
+        (REPRODUCED, [base(), encoding(), encoding(name="none")]),
+        (NOT_REPRODUCED, [base(), encoding(), *(encoding(busy=0.1, name=name) for name in ("none", "sinusoidal", "alibi"))]),
+        (NOT_REPRODUCED, [base(), encoding(), encoding(busy=0.1, name="none")]),  # one is worse
         (NOT_REPRODUCED, [base(), encoding(busy=3e-2)]),
+        (TOO_FEW, [base(), encoding(), encoding(busy=3e-3, name="none")]),  # one is not shown to be better
         (PRECONDITION, [poor(), encoding()]),
         (PRECONDITION, [base(), encoding(narrow=UNLEARNED)]),
         (TOO_FEW, [base(), encoding(10)]),

@@ -31,6 +31,7 @@ READS = 16_000  # of a replicate on a set, each a string of its own; the campaig
 # these pass the gate of every condition, which is no part of the test
 RARE, BUSY, CLEAR = 1e-7, 3e-7, 1e-14
 BASE = {"sparse": RARE, "dense": BUSY}
+HARDEST = 9.0  # mean of a largest weight that is clearly hard: only its rank, and whether it is above 0.5, count
 OTHER_TERMS = {"R6-positions": Terms(1.0)}  # of claims that the campaign's file does not state
 SPREADS = ((2.0, 2.0), (1.0, 3.0))  # standard deviations of the log errors: of the baseline, of the other
 
@@ -264,7 +265,7 @@ def _sharpened(campaign: Stage) -> Iterator[Edge]:
             errors |= {("baseline", "sparse"): logs(random, n["baseline"], RARE)}
             if harder is None:
                 return Rows(errors)
-            about = (("baseline", 0.0), ("sharpened", harder))
+            about = (("baseline", HARDEST - harder), ("sharpened", HARDEST))
             probes = {
                 f"{name} {i}": {("attention", 0, 0, "largest"): float(value)}
                 for name, shift in about
@@ -275,7 +276,7 @@ def _sharpened(campaign: Stage) -> Iterator[Edge]:
         return draw
 
     yield Edge("R8", "no probes: half without error", 0.0, 0.025, campaign, drawn(0.5, None))
-    yield Edge("R8", "probed: half without error, the rest clear", 0.025, 0.025, campaign, drawn(0.5, 9.0))
+    yield Edge("R8", "probed: half without error, the rest clear", 0.025, 0.025, campaign, drawn(0.5, HARDEST))
     yield Edge("R8", "probed: hardness P = 1/2, the rest clear", 0.025, 0.025, campaign, drawn(0.0, 0.0))
 
 

@@ -109,7 +109,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         pack_size=_pack_size(merged),
         compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
         device=_device(merged),
-        executor=_choice(merged, "executor", "auto"),
+        executor=_executor(merged),
         leases=_choice(merged, "leases", "on") == "on",
         store=_store(merged),
         wandb=_wandb(merged)[0],
@@ -442,6 +442,18 @@ def _device(merged: Tree) -> str:
     if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", device):
         raise StudyError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
     return device
+
+
+def _executor(merged: Tree) -> str:
+    """The executor as written, except that `auto` with one GPU by its number is this process."""
+    executor, device = _choice(merged, "executor", "auto"), _device(merged)
+    if not device.startswith("cuda:"):
+        return executor
+    if executor == "ray":
+        raise StudyError(
+            f"device = {device} names one GPU, and executor = ray takes all of them: write executor=local, or device=cuda"
+        )
+    return "local"
 
 
 def _slots(merged: Tree) -> tuple[Kind, ...]:

@@ -4,12 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 import harness.prepare
 from harness.local import Local
 from harness.planning.kept_rates import KeptRates
 from harness.planning.throughput import Rate
-from harness.prepare import planner_of, prepare
+from harness.prepare import executor_of, planner_of, prepare, starter_of
 from harness.study.load import load
 from results.errors import StudyError
 from tests.harness.packs import condition, pack
@@ -134,6 +135,16 @@ def test_a_plan_for_ray_on_this_machine_starts_no_ray(tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:1")
     monkeypatch.setattr(harness.prepare, "executor_of", lambda study, say: "the cluster")
     assert planner_of(study) == "the cluster"
+
+
+@pytest.mark.parametrize("begin", [planner_of, starter_of, executor_of])
+def test_a_gpu_by_its_number_is_one_slot_of_this_process(tmp_path, monkeypatch, begin):
+    """Each of these took every GPU there is."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr("harness.machine.device.prepare", lambda device: None)
+    executor = begin(load(write_study(tmp_path), ["executor=auto", "device=cuda:1"]))
+    assert (type(executor), executor.slots, executor.torch_device) == (Local, 1, torch.device("cuda", 1))
 
 
 class _Unlucky(_Counting):

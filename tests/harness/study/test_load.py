@@ -314,6 +314,11 @@ def test_bad_input_is_one_clear_sentence(override, message):
     assert message in _refused(override)
 
 
+def test_a_gpu_by_its_number_is_refused_beside_ray():
+    message = "device = cuda:1 names one GPU, and executor = ray takes all of them: write executor=local, or device=cuda"
+    assert message in _refused("device=cuda:1", "executor=ray")
+
+
 def test_a_key_that_conditions_also_set_lists_them():
     conditions = {"a": {"train": {"lr": 0.1}}, "b": {}, "c": {"train": {"lr": 0.2}}}
     assert "by 2 of 3 conditions (a; c)" in _refused("train.lr=0.3", conditions=conditions)

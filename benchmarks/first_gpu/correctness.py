@@ -170,7 +170,8 @@ def _gradients(case: Case, size: int, device: torch.device, precision: str) -> F
         gradients.append(training.flat.gradient.detach().cpu().clone())
     one, other = gradients
     apart = ((one - other).norm(dim=1) / one.norm(dim=1)).max()
-    return {"graph": bool(training.replays), "apart": float(apart), "agree": agree(one, other, precision)}
+    graph = {"graph": bool(training.replays), "eager because": training.eager_because}
+    return graph | {"apart": float(apart), "agree": agree(one, other, precision)}
 
 
 def _memory(case: Case, size: int, device: torch.device, precision: str) -> Found:

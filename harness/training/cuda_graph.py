@@ -29,16 +29,15 @@ class Replay:
         compute: Callable[[Strings, Tensor, Tensor], tuple[Tensor, ...]],
         strings: Strings,
         scalars: Tensor,
+        step: Tensor,
         capture: "Callable[[Callable[[], object]], Callable[[], None]]",
     ):
-        replicates = strings.inputs.shape[0]
-        self.strings = copies(strings)
-        self.scalars = scalars.clone()
-        self.step = torch.ones(replicates, dtype=torch.int64, device=scalars.device)
+        """strings, scalars, step: the fixed inputs, which every call overwrites."""
+        self.strings, self.scalars, self.step = strings, scalars, step
         self.outputs: tuple[Tensor, ...] = ()
 
         def run() -> None:
-            self.outputs = compute(self.strings, self.scalars, self.step)
+            self.outputs = compute(strings, scalars, step)
 
         self._replay = capture(run)
 
@@ -72,11 +71,33 @@ def cuda_captures() -> Callable[[Callable[[], object]], Callable[[], None]]:
                 run()
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with no_collection(), torch.cuda.graph(graph, pool=pool):
-            run()
+        _record(graph, pool, run)
         return graph.replay
 
     return capture
+
+
+def _record(graph: torch.cuda.CUDAGraph, pool: Any, run: Callable[[], object]) -> None:
+    """Capture `run` into the graph. Where it breaks, its own error is raised, and the stream is the same as before.
+
+    torch ends a broken capture with a second error, and then takes back neither the stream nor the allocator's use of the pool.
+    """
+    stream, own = torch.cuda.current_stream(), None
+    try:
+        with no_collection(), torch.cuda.graph(graph, pool=pool):
+            try:
+                run()
+            except Exception as error:
+                own = error
+                raise
+    except Exception as error:
+        with contextlib.suppress(RuntimeError):  # torch has done it where the capture itself came to its end
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+            torch._C._cuda_releasePool(torch.cuda.current_device(), pool)
+        raise own or error from None
+    finally:
+        own = None  # or it would hold this frame, which holds it
+        torch.cuda.set_stream(stream)
 
 
 @contextlib.contextmanager

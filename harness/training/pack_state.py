@@ -6,7 +6,6 @@ in norms, not when one diverges (its NaNs stay in its own slice and its rows say
 
 import contextlib
 import time
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from harness.machine.device import allow_unordered, finish
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.attention_penalty import Sharpness
-from harness.training.cuda_graph import Replay, agree, cuda_captures
+from harness.training.cuda_graph import Replay, agree, copies, cuda_captures
 from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
 from harness.training.loss_positions import Needed, first_block, twice, two_blocks
@@ -117,6 +116,7 @@ class Training:
         self.compiled = self.forward if self.forward is not self.model and device.type == "cuda" else None
         self.watcher = Watcher(self.model, self.flat, self.feed, pack)
         self.replays: list[Replay] = []  # one for each number of blocks that strings fill, from one on
+        self.eager_because = ""  # why a GPU has no graph of the step; empty where it has one
         self.loop: sequential.Loop | None = None
         self._speed_up()
         if self.teachers is not None:
@@ -126,10 +126,8 @@ class Training:
         """Use the compiled loop if it computes this pack's steps, and on a GPU a CUDA graph of the step."""
         if sequential.takes(self.pack, self.device) and not sequential.missing():
             self.loop = sequential.Loop(self.pack, self.feed, self.model, self.flat, self.scalars, self.teachers)
-        if self.device.type == "cuda" and not self.fix(cuda_captures()):
-            warnings.warn(
-                "the CUDA graph of this pack computes another step than its kernels: they are launched one by one", stacklevel=1
-            )
+        if self.device.type == "cuda":
+            self.fix(cuda_captures())
 
     def _made(self) -> nn.Module:
         """A fresh packed model."""
@@ -213,28 +211,42 @@ class Training:
         """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
 
         capture(run) returns the replay of `run` (`cuda_graph.cuda_captures`). Strings that overflow their block of positions have a replay
-        of their own. Returns False, and stays eager, where a replayed step has other gradients than the eager one.
+        of their own. Returns False, and stays eager, where a step can't be captured or its replay has other gradients; `eager_because`
+        says which.
         """
-        shapes = [self.usual_strings(), self.overflowing_strings()]
-        replays = [self._replay(strings, capture) for strings in shapes if strings is not None]
-        self.replays = [replay for replay in replays if replay is not None]
-        if len(self.replays) < len(replays):
-            self.replays = []
-        return bool(self.replays)
+        replays = []
+        for strings in (self.usual_strings(), self.overflowing_strings()):
+            if strings is not None:
+                replay = self._replay(strings, capture)
+                if replay is None:
+                    return False
+                replays.append(replay)
+        self.replays = replays
+        return True
 
     def _replay(self, strings: Strings, capture: Callable[[Callable[[], Any]], Callable[[], None]]) -> Replay | None:
-        """The replay of a step on strings of this shape; None where its gradients are not those of the eager step."""
-        scalars = self.scalars.at(1).clone()
+        """The replay of a step on strings of this shape; None, and `eager_because`, where it can't be used."""
+        # the eager step has the replay's own inputs: a compiled model would be compiled again for other strides
+        strings, scalars, step = copies(strings), self.scalars.at(1).clone(), torch.ones_like(self.init_seeds)
         # with a learning rate of 0 no weight moves, so that no copy of them is needed
         scalars[Scalars.LR] = 0
-        self.compute(strings, scalars, 1)
+        self.compute(strings, scalars, step)
         eager = self.flat.gradient.to("cpu", copy=True)
         self._forget()
-        replay = Replay(self.compute, strings, scalars, capture)
+        try:
+            replay = Replay(self.compute, strings, scalars, step, capture)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # whatever a model does that a graph can't hold, its eager step has worked
+            self._forget()
+            self.eager_because = f"it can't be captured ({type(error).__name__}: {str(error).partition(chr(10))[0]})"
+            return None
         self._forget()
         replay(strings, scalars, 1)
         same = agree(eager, self.flat.gradient, self.train.precision)
         self._forget()
+        if not same:
+            self.eager_because = "its replay has other gradients than the step itself"
         return replay if same else None
 
     def usual_strings(self) -> Strings:

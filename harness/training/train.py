@@ -41,8 +41,8 @@ def train(
 
     report(step) is called after every step, or the several that the compiled loop takes, should_stop() before each and within
     evaluations; `checkpoint_s`: seconds between checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time.
-    say(text) is told when the store is waited for, and of a loop that could not be compiled. Raises Stopped, with the state saved,
-    when asked to stop.
+    say(text) is told when the store is waited for, and of a loop that was not compiled or a step that was not captured. Raises
+    Stopped, with the state saved, when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
     begun = parents.annotates(pack) or parents.begins(pack)
@@ -51,6 +51,8 @@ def train(
     patiently(lambda: state.restore(store, say), should_stop, say)
     if state.loop is None and sequential.takes(pack, device):
         say(f"batch-1 SGD takes the ordinary loop, many times slower: {sequential.missing()}")
+    if state.eager_because:
+        say(f"the step has no CUDA graph, so its kernels are launched one by one, which is slower: {state.eager_because}")
     steps = state.train.steps
     saved, pause = time.monotonic(), checkpoint_s
     while state.step < steps or state.recorded < state.step:

@@ -253,8 +253,9 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
         raise
     except RuntimeError as error:
         raise UnfitModel(
-            f"model.name = {packed._path!r} works on the CPU and fails on {tokens.device} ({str(error).splitlines()[0]}): make tensors on "
-            "tokens.device in forward, and constants in __init__ with register_buffer"
+            f"model.name = {packed._path!r} works on the CPU and fails on {tokens.device} ({str(error).splitlines()[0]}): "
+            "make constants in __init__ with register_buffer, and other tensors in forward with torch.arange, zeros or full and "
+            "device=tokens.device"
         ) from error
 
 

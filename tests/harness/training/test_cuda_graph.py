@@ -1,5 +1,6 @@
 """The replayed step without a GPU: a "capture" that calls the step again shows that everything it needs is in its fixed places."""
 
+import contextlib
 import gc
 import weakref
 from dataclasses import replace
@@ -8,8 +9,10 @@ import pytest
 import torch
 
 from harness.machine.device import resolve
-from harness.training.cuda_graph import agree, no_collection
+from harness.training.cuda_graph import agree, cuda_captures, no_collection
 from harness.training.pack_state import Training
+from harness.training.train import train
+from results.store.tables import open_store
 from tests.harness.packs import condition, pack
 from tests.harness.training.fake_graph import called_again
 from tests.harness.training.option_pairs import PAIRS, losses_of_steps
@@ -53,13 +56,106 @@ def test_steps_of_two_blocks_have_a_replay_of_their_own_and_those_of_more_are_co
     assert taken == blocks
 
 
-def test_a_replay_that_computes_something_else_is_not_used():
+def _breaks(captured):
+    captured()
+    raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+
+@pytest.mark.parametrize(
+    ("capture", "why"),
+    [
+        (lambda captured: captured() or (lambda: None), "its replay has other gradients than the step itself"),
+        (_breaks, "it can't be captured (RuntimeError: operation not permitted when stream is capturing)"),
+    ],
+)
+def test_a_replay_that_breaks_or_computes_something_else_is_not_used(capture, why):
     state = Training(pack(condition(), [(1, 1), (2, 2)]), CPU)
     before = state.flat.values.clone()
-    assert not state.fix(lambda captured: captured() or (lambda: None))
-    assert not state.replays
+    assert not state.fix(capture)
+    assert (state.replays, state.eager_because) == ([], why)
     assert torch.equal(state.flat.values, before)
     assert all(not tensor.any() for tensor in state.optimizer.state().values())
+
+
+def test_memory_that_runs_out_in_a_capture_splits_the_pack():
+    def capture(captured):
+        raise torch.OutOfMemoryError
+
+    with pytest.raises(torch.OutOfMemoryError):
+        Training(pack(condition(), [(1, 1), (2, 2)]), CPU).fix(capture)
+
+
+class _Gpu:
+    """Stands in for what `torch.cuda.graph` itself calls; the end of a broken capture raises, as CUDA's does."""
+
+    def __init__(self, monkeypatch):
+        self.stream, self.calls, self.broken = "default", [], False
+        for name in ("synchronize", "empty_cache", "graph_pool_handle", "current_device"):
+            monkeypatch.setattr(torch.cuda, name, lambda: 0)
+        monkeypatch.setattr(torch._C, "_host_emptyCache", lambda: None, raising=False)
+        monkeypatch.setattr(torch.cuda, "Stream", lambda: self)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda: self if self.stream == "default" else None)
+        monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: setattr(self, "stream", "default"))
+        monkeypatch.setattr(torch.cuda, "stream", self.on)
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: self)
+        for name in ("endAllocateToPool", "releasePool"):
+            monkeypatch.setattr(torch._C, f"_cuda_{name}", lambda device, pool, name=name: self.calls.append(name))
+
+    def wait_stream(self, stream):
+        """Nothing to wait for."""
+
+    def capture_begin(self, *pool, **options):
+        self.calls.append("begin")
+
+    def capture_end(self):
+        self.calls.append("end")
+        if self.broken:
+            raise RuntimeError("operation failed due to a previous error during capture")
+
+    def replay(self):
+        """Nothing to do again."""
+
+    @contextlib.contextmanager
+    def on(self, stream):
+        self.stream = "side"
+        yield
+        self.stream = "default"  # and not where the end of the capture raises, as in torch
+
+
+def test_a_capture_that_breaks_says_why_and_gives_the_stream_back(monkeypatch):
+    gpu = _Gpu(monkeypatch)
+
+    def run():
+        if "begin" in gpu.calls:
+            gpu.broken = True
+            raise ValueError("a copy to the GPU")
+
+    with pytest.raises(ValueError, match="a copy to the GPU"):
+        cuda_captures()(run)
+    assert gpu.stream == "default"
+    assert gpu.calls == ["begin", "end", "endAllocateToPool", "releasePool"]
+
+
+def test_a_capture_that_holds_leaves_the_pool_to_its_graph(monkeypatch):
+    gpu, runs = _Gpu(monkeypatch), []
+    assert cuda_captures()(lambda: runs.append(gpu.stream)) == gpu.replay
+    assert (runs, gpu.stream, gpu.calls) == (["side"] * 4, "default", ["begin", "end"])
+
+
+def test_a_worker_is_told_why_its_pack_has_no_graph(tmp_path, monkeypatch):
+    made = Training.__init__
+
+    def refused(state, *given):
+        made(state, *given)
+        state.fix(_breaks)
+
+    monkeypatch.setattr(Training, "__init__", refused)
+    said = []
+    one = pack(condition(steps=2), [(1, 1)])
+    train(one, open_store(str(tmp_path), "trial"), CPU, say=said.append)
+    assert len(said) == 1
+    assert "has no CUDA graph" in said[0]
+    assert said[0].endswith("it can't be captured (RuntimeError: operation not permitted when stream is capturing)")
 
 
 @pytest.mark.parametrize(("precision", "noise", "same"), [("fp32", 1e-6, True), ("fp32", 1e-2, False), ("bf16", 4e-3, True)])
@@ -125,3 +221,16 @@ def test_a_model_with_dropout_and_shifts_is_compiled_once(monkeypatch):
         state.advance()
         counts.append(counter.frame_count)
     assert counts == counts[:1] * 5
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler, about what it does not follow
+def test_a_model_is_compiled_once_for_each_graph(monkeypatch):
+    from torch._dynamo.testing import CompileCounter
+
+    counter, compiler = CompileCounter(), torch.compile
+    monkeypatch.setattr(torch, "compile", lambda model, **options: compiler(model, backend=counter, **options))
+    shape = condition(length=32, model_fields={"layers": 1, "width": 16, "heads": 2, "residual_dropout": 0.1, "shift": 3})
+    one = pack(shape, [(1, 1), (2, 2)])
+    state = Training(replace(one, numerics={**one.numerics, "compile": True}), CPU)
+    assert state.fix(called_again)
+    assert (len(state.replays), counter.frame_count) == (2, 2)

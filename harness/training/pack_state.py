@@ -20,7 +20,7 @@ import harness.training.self_labels as parents
 import harness.training.sgd_loop as sequential
 import harness.training.weights as artifacts
 from harness.draw import Draw
-from harness.machine.device import allow_unordered, finish
+from harness.machine.device import allow_unordered, finish, release
 from harness.machine.precision import autocast, set_matmul
 from harness.planning.pack import Pack, ScoredSet
 from harness.training.attention_penalty import Sharpness
@@ -211,8 +211,8 @@ class Training:
         """Replay the step from now on instead of launching it, if the replay does what the step does. Only at step 0.
 
         capture(run) returns the replay of `run` (`cuda_graph.cuda_captures`). Strings that overflow their block of positions have a replay
-        of their own. Returns False, and stays eager, where a step can't be captured or its replay has other gradients; `eager_because`
-        says which.
+        of their own. Returns False, and stays eager, where a step can't be captured or its replay has other gradients;
+        `eager_because` says which.
         """
         replays = []
         for strings in (self.usual_strings(), self.overflowing_strings()):
@@ -233,6 +233,7 @@ class Training:
         self.compute(strings, scalars, step)
         eager = self.flat.gradient.to("cpu", copy=True)
         self._forget()
+        release(self.device)  # a capture warms up on another stream, which does not use what this one keeps
         try:
             replay = Replay(self.compute, strings, scalars, step, capture)
         except torch.OutOfMemoryError:

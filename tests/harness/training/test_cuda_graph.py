@@ -142,6 +142,15 @@ def test_a_capture_that_holds_leaves_the_pool_to_its_graph(monkeypatch):
     assert (runs, gpu.stream, gpu.calls) == (["side"] * 4, "default", ["begin", "end"])
 
 
+def test_what_the_eager_step_leaves_is_given_back_before_each_capture(monkeypatch):
+    """Streams do not share what the allocator keeps: the warm-up would reserve the same memory beside it."""
+    order = []
+    monkeypatch.setattr("harness.training.pack_state.release", lambda device: order.append("release"))
+    state = Training(pack(condition(length=32), [(1, 1), (2, 2)]), CPU)
+    assert state.fix(lambda captured: order.append("capture") or called_again(captured))
+    assert order == ["release", "capture"] * 2
+
+
 def test_a_worker_is_told_why_its_pack_has_no_graph(tmp_path, monkeypatch):
     made = Training.__init__
 

@@ -39,6 +39,7 @@ PRODUCTS = 0.85  # share of the peak rate that a large product reaches
 ATTENTION = 300e12  # FLOP/s of fused attention in bf16
 HEAD = 32  # the head dimension that its kernels pad to
 SCORE_S = 1.45e-12  # seconds for the exponential and softmax of one score, forward and backward together
+_NOT_COMPILED = 1.5  # how many times as long a pack takes that is not compiled, measured with the flip-flop baseline in bf16
 _KERNEL_S = 3e-6  # seconds of the smallest kernel in a CUDA graph
 _LAUNCH_S = 5e-6  # seconds of the smallest kernel that the host launches
 _STATE = 16  # bytes a parameter: itself, its gradient and two moments
@@ -253,8 +254,9 @@ class Modelled:
 
         step = seconds(work.step, _KERNEL_S) + seconds(work.drawing, _LAUNCH_S / drawn_steps(pack, torch.device("cuda")))
         evaluate = sum(scoring.seconds(size, self.gpu, train.precision) for scoring in work.evaluation)
+        factor = 1 if pack.numerics.get("compile") else _NOT_COMPILED
         two, three = work.memory
-        return Rate(size, step, evaluate, two + (size - 2) * (three - two))
+        return Rate(size, factor * step, factor * evaluate, two + (size - 2) * (three - two))
 
     def machine(self, kind: Kind | None = None) -> str:
         return f"model of one {self.gpu.name}"

@@ -93,6 +93,13 @@ def test_evaluation_counts_every_string_and_every_look():
     assert evaluate_s(100_000, 100) == pytest.approx(10 * whole)
 
 
+def test_a_pack_that_is_not_compiled_takes_longer():
+    """The times of the model are those of compiled packs, which is not what a study gets by default."""
+    gpus, plain = Modelled(GPUS["h200"]), pack(CASES["tiny"], 1)
+    compiled = gpus.measure(dataclasses.replace(plain, numerics={"compile": True}))
+    assert gpus.measure(plain).step_s == 1.5 * compiled.step_s
+
+
 def test_a_plan_for_gpus_says_that_it_is_a_model(tmp_path, capsys):
     arguments = ["plan", write_study(tmp_path), "only=[lstm]", f"store={tmp_path / 'runs'}", "--on", "h200"]
     main([*arguments, "--gpus", "8"])

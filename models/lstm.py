@@ -4,6 +4,7 @@ Width 128 with five tokens has 133,381 parameters: the skyline of Liu et al. 202
 """
 
 import math
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -151,6 +152,11 @@ def _filled(weight: Tensor, rows: int, spare: int) -> Tensor:
     return pad(_gates(weight, spare), (0, 0, 0, rows)) if rows else _gates(weight, spare)
 
 
+def walk(positions: range) -> Iterable[int]:
+    """The positions in the order of the recurrence; a count of its operations, equal at each, replaces this function."""
+    return positions
+
+
 class _Recurrence(torch.autograd.Function):
     """The recurrence with its backward pass written out: autograd would record a dozen nodes a token.
 
@@ -176,7 +182,7 @@ class _Recurrence(torch.autograd.Function):
         cells = gates.new_zeros(steps + 1, replicates, batch, width, dtype=exact)
         squashed = gates.new_empty(steps, replicates, batch, width, dtype=exact)  # tanh of the cells
         states = gates.new_zeros(replicates, length + 1, batch, width, dtype=exact)
-        for t in range(length):
+        for t in walk(range(length)):
             at = t if keep else 0
             given = gates[:, t] if rows is None else table[rows[t]].view(replicates, batch, -1)
             raw = torch.baddbmm(given, states[:, t].to(weight.dtype), weight).to(states.dtype)
@@ -206,7 +212,7 @@ class _Recurrence(torch.autograd.Function):
         slopes = active * (1 - active)
         slopes[..., 2 * width : 3 * width] = 1 - active[..., 2 * width : 3 * width] ** 2
         through = 1 - squashed**2
-        for t in reversed(range(length)):
+        for t in walk(range(length)[::-1]):
             enter, forget, new, leave = active[t].chunk(4, dim=-1)
             d_state = d_state + grad[:, t]
             d_cell = torch.addcmul(d_cell, d_state * leave, through[t])

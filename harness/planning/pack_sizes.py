@@ -27,7 +27,7 @@ from results.grouping import grouped
 from results.plain_values import Options
 from results.store.manifest import Manifest
 
-_SAY_S = 2.0  # between lines
+_SAY_S = 2.0  # between lines of a shape
 _OTHER_SEEDS = (1_000, 2_000)  # first seeds of the packs that are tried in place of one that can't be trained
 
 
@@ -44,8 +44,9 @@ class Timer:
         self.measured = 0
 
     def begin(self, number: int, shapes: int, name: str) -> None:
-        """Note what is measured next: the shape of the condition `name`."""
+        """Note what is measured next: the shape of the condition `name`. Its first line comes at once."""
         self._shape = f"shape {number} of {shapes} ({name})"
+        self._said_at = -math.inf
 
     def rate(self, pack: Pack, kind: Kind | None = None) -> Rate:
         machine = "" if self._kept is None else self._executor.machine(kind)

@@ -4,11 +4,13 @@ import dataclasses
 
 import pytest
 
+import models.lstm
 from benchmarks.cases import CASES, Case, pack
 from benchmarks.floor import needed_flop
-from harness.planning.gpu_model import GPUS, Modelled, step_of, work_of
+from harness.planning.gpu_model import GPUS, Counted, Modelled, step_of, work_of
 from harness.planning.pack import ScoredSet
 from launch.cli import main
+from models.lstm import LSTM
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
 from tests.harness.tiny import write_study
@@ -57,6 +59,19 @@ def test_kernels_and_bytes_are_those_of_a_reviews_count():
     one = work_of(*(pack(CASES["L1-d64-T512"], size, precision="bf16") for size in (2, 3)))
     assert sum(kernel.bytes for kernel in one.step.two) / 2 == pytest.approx(104e6, rel=0.1)
     assert one.step.seconds(256, GPUS["h200"], "bf16", 3e-6) / 256 == pytest.approx(24e-6, rel=0.3)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_recurrence_is_counted_as_if_it_walked_all_positions(layers, monkeypatch):
+    """It walks two: hundreds would take minutes."""
+    one = pack(Case("lstm", LSTM(16, layers), FlipFlop(length=16), 2), 2, precision="bf16")
+    walked = []
+    walk = models.lstm.walk
+    short, _, memory = step_of(one)
+    monkeypatch.setattr(Counted, "_two_of", lambda mode, positions: walked.append(len(positions)) or walk(positions))
+    full, _, full_memory = step_of(one)
+    assert (short, memory) == (full, full_memory)
+    assert walked == [16] * 2 * layers
 
 
 def test_products_are_those_of_the_formula(work):

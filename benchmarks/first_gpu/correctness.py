@@ -1,4 +1,6 @@
-"""What must hold on a GPU before anything is timed there: one line of JSON per check. A check that breaks does not stop the others.
+"""What must hold on a GPU before anything is timed there: one line of JSON per check.
+
+A check that breaks does not stop the others: the exit status is then 1, and the same command makes it again.
 
 python -m benchmarks.first_gpu.correctness --out OUT
 """
@@ -6,6 +8,7 @@ python -m benchmarks.first_gpu.correctness --out OUT
 import argparse
 import json
 import shutil
+import sys
 import time
 import traceback
 import warnings
@@ -31,7 +34,7 @@ _FILE = "correctness.jsonl"
 Found = Row
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.first_gpu.correctness", description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="a rehearsal at sizes of a second")
@@ -43,15 +46,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     device = resolve(options.device)
     prepare(device)
     path = options.work / _FILE
-    done = {json.loads(line)["check"] for line in path.read_text().splitlines()} if path.exists() else set()
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = {row["check"]: row for row in map(json.loads, lines) if not _broke(row)}
     for name, check in _checks(device, options.tiny):
-        if name not in done:
-            row = _row(name, check)
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(json.dumps(row)[:600], flush=True)
+        if name not in rows:
+            rows[name] = _row(name, check)
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows.values()))
+            print(json.dumps(rows[name])[:600], flush=True)
             release(device)
         shutil.copy(path, options.out / _FILE)
+    return int(any(map(_broke, rows.values())))
+
+
+def _broke(row: Found) -> bool:
+    return "error" in row["found"]
 
 
 def _row(name: str, check: Callable[[], Found]) -> Found:
@@ -203,4 +211,4 @@ def _compiled(case: Case, device: torch.device) -> Found:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,6 +8,7 @@ import tarfile
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.first_gpu import correctness
 from benchmarks.first_gpu.__main__ import PARTS, main
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store
@@ -44,6 +45,23 @@ def test_a_check_that_was_made_is_not_made_again(folder, capsys):
     before = (folder / "work" / "correctness.jsonl").read_text()
     assert main(["correctness", "--device", "cpu", "--tiny", *places]) == 0
     assert (folder / "work" / "correctness.jsonl").read_text() == before
+
+
+def test_a_check_that_broke_is_made_again_and_shows_in_the_exit_status(tmp_path, monkeypatch):
+    works = {"on": False}
+
+    def check():
+        if not works["on"]:
+            raise RuntimeError("the kernel is missing")
+        return {"holds": True}
+
+    monkeypatch.setattr(correctness, "_checks", lambda device, tiny: [("one", lambda: {}), ("other", check)])
+    arguments = ["--device", "cpu", f"--work={tmp_path}", f"--out={tmp_path / 'out'}"]
+    assert correctness.main(arguments) == 1
+    works["on"] = True
+    assert correctness.main(arguments) == 0
+    rows = [json.loads(line) for line in (tmp_path / "out" / "correctness.jsonl").read_text().splitlines()]
+    assert [(row["check"], row["found"]) for row in rows] == [("one", {}), ("other", {"holds": True})]
 
 
 @pytest.mark.parametrize(  # two parts train conditions of one study: what the later one brings has both

@@ -14,12 +14,16 @@ from results.report.figures import MANY_PANELS, STYLE
 from results.report.palette import COLOURS, INK, PAPER
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
-_DRAWN = re.compile(r"<(?:path|use)\b[^>]*>")  # matplotlib escapes the "<" of a text
+_DRAWN = re.compile(r"<(?:path|use|text)\b[^>]*>")  # matplotlib escapes the "<" of a text
 _PLACES = re.compile(r'(?<=\s)[dxy]="[^"]*"')
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 _SAME_STYLE = re.compile(r' *<use [^>]* style="([^"]*)"/>\n(?: *<use [^>]* style="\1"/>\n)+')
 _INDENT = re.compile(r"\n +(?=<)")
 _LINES = re.compile(r"(?<=[ML] )[-.\d]+ [-.\d]+(?: \nL [-.\d]+ [-.\d]+)+")
+_NUMBERED = re.compile(r'(?<=<g) id="[A-Za-z0-9.]+_\d+"')  # names that matplotlib counts up, and nothing refers to
+_EMPTY = re.compile(r" *<g\b[^>]*/>\n")
+_GROUP = re.compile(r" *<(?:g\b([^>]*)|/g)>\n")
+_UNTURNED = re.compile(r' transform="rotate\(-?0 [^"]*\)"')
 _OWN_STYLE = re.compile(r' style="[^"]*"(?=/>\n)')
 
 
@@ -33,18 +37,32 @@ def svg(figure: Figure) -> str:
 
 
 def smaller(document: str) -> str:
-    """Make an SVG document smaller: hundredths of a point, one style for successive markers, no indentation, and shorter paths.
+    """Make an SVG document smaller: hundredths of a point, no group that says nothing, one style for successive markers, shorter paths.
 
     After M and L, further points of a path are lines without a letter of their own (SVG 2, 9.3.3).
     """
-    grouped = _SAME_STYLE.sub(lambda run: f'<g style="{run[1]}">\n{_OWN_STYLE.sub("", run[0])}</g>\n', hundredths(document))
+    flat = without_bare_groups(_NUMBERED.sub("", _UNTURNED.sub("", hundredths(document))))
+    grouped = _SAME_STYLE.sub(lambda run: f'<g style="{run[1]}">\n{_OWN_STYLE.sub("", run[0])}</g>\n', flat)
     return _INDENT.sub(
         "\n", _DRAWN.sub(lambda element: _LINES.sub(lambda line: line[0].replace(" \nL ", "\n"), element[0]), grouped)
     )
 
 
+def without_bare_groups(document: str) -> str:
+    """Take away empty groups, and the tags of groups without attributes, which change nothing of what they hold."""
+    kept: list[bool] = []  # of the groups that are open
+
+    def tag(group: re.Match[str]) -> str:
+        if group[1] is not None:  # it begins
+            kept.append(bool(group[1]))
+            return group[0] if group[1] else ""
+        return group[0] if kept.pop() else ""
+
+    return _GROUP.sub(tag, _EMPTY.sub("", document))
+
+
 def hundredths(document: str) -> str:
-    """Round the places of paths and markers to hundredths of a point; matplotlib writes millionths."""
+    """Round the places of paths, markers and texts to hundredths of a point; matplotlib writes millionths."""
 
     def places(attribute: re.Match[str]) -> str:
         return _LONG.sub(lambda number: f"{round(float(number[0]), 2) + 0.0:.10g}", attribute[0])

@@ -3,14 +3,15 @@
 After figures 3.26, 3.33 and 3.35 to 3.37 of Liu's thesis.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path as Lines
 
 from results.names import slug
 from results.output import output_folder
@@ -43,10 +44,10 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
         shown = {(0, -1): np.eye(size)[list(WRITES)]} | squares
         for (layer, head), square in shown.items():
             axes = grid[layer][head + 1]
-            axes.imshow(square, cmap="Greys", vmin=0, vmax=1)
-            for query, key in enumerate(WRITES):
-                axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1], linewidth=1))
+            axes.imshow(square, cmap="Greys", vmin=0, vmax=1, interpolation="none")  # the file holds one pixel a weight
+            axes.add_patch(PathPatch(_frames(WRITES), fill=False, edgecolor=COLOURS[1], linewidth=1))
             axes.set_title("ideal" if head < 0 else f"layer {layer}, head {head}", fontsize=7)
+            axes.tick_params(length=0)
             axes.set_xticks([])
             axes.set_yticks([])
         for axes in (grid[0][0], *grid[:, 1]):
@@ -56,6 +57,12 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
             axes.set_xticks(range(size), INPUTS, fontsize=6)
             axes.set_xlabel("key", fontsize=7)
     return figure
+
+
+def _frames(keys: Sequence[int]) -> Lines:
+    """A square around the key of each query, as one path: with one each, an SVG of 48 heads is a third larger."""
+    corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5)])
+    return Lines.make_compound_path(*(Lines(corners + (key, query), closed=True) for query, key in enumerate(keys)))
 
 
 def drifts(values: Mapping[Name, float], title: str) -> Figure:

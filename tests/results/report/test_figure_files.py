@@ -30,22 +30,22 @@ def test_paths_and_markers_lie_within_a_two_hundredth_of_a_point_and_nothing_els
     with patch.object(figure_files, "hundredths", lambda document: document):
         long = figure_files.svg(_drawn())
     assert len(short) < 0.95 * len(long)
-    for document in re.findall(r'<(?:path|use)\b[^>]*?\s(?:d|x|y)="([^"]*)"', short):
+    for document in re.findall(r'<(?:path|use|text)\b[^>]*?\s(?:d|x|y)="([^"]*)"', short):
         assert not re.search(r"\.\d{3}|-0(?!\.)", document)
     before, after = _numbers(long), _numbers(short)
     assert len(before) == len(after)
     for (tag, name, there), (same_tag, same_name, here) in zip(before, after, strict=True):
         assert (tag, name) == (same_tag, same_name)
-        assert abs(there - here) <= (0.005 + 1e-9 if tag in {"path", "use"} and name in {"d", "x", "y"} else 0)
+        assert abs(there - here) <= (0.005 + 1e-9 if tag in {"path", "use", "text"} and name in {"d", "x", "y"} else 0)
     assert re.sub(NUMBER, "", long) == re.sub(NUMBER, "", short)
 
 
 def test_a_text_that_looks_like_a_path_stays_as_it_is():
     text = '<text x="1.234567">an x="1.234567" path d="M 1.234567"</text>'
     path = '<path id="m1.234567" d="M 1.234567 -0.000001 \nL 99999.996 0.5" style="stroke-width: 0.12345" transform="scale(0.015625)"/>'
-    assert figure_files.hundredths(text + path) == text + path.replace("M 1.234567 -0.000001", "M 1.23 0").replace(
-        "99999.996", "100000"
-    )
+    placed = text.replace('<text x="1.234567">', '<text x="1.23">')
+    rounded = path.replace("M 1.234567 -0.000001", "M 1.23 0").replace("99999.996", "100000")
+    assert figure_files.hundredths(text + path) == placed + rounded
 
 
 def _styles(document: str) -> list[tuple[dict[str, str], str]]:
@@ -68,6 +68,28 @@ def test_the_style_of_markers_in_a_row_stands_once_and_each_keeps_its_own():
     assert len(short) < 0.9 * len(long)
     assert _styles(short) == _styles(long)
     assert figure_files.smaller(short) == short
+
+
+def test_groups_that_say_nothing_are_gone_and_all_else_stands_as_it_was():
+    """Elements in their order, each with the attributes of the groups around it, but for names that matplotlib counts up."""
+
+    def below(element, around):
+        own = element.tag.rpartition("}")[2]
+        if own == "g":
+            named = re.fullmatch(r"[A-Za-z.0-9]+_\d+", element.get("id", ""))
+            around = [*around, *(each for each in element.attrib.items() if not (each[0] == "id" and named))]
+        else:
+            yield own, element.attrib, element.text, around
+        for child in element:
+            yield from below(child, around)
+
+    with patch.object(figure_files, "smaller", figure_files.hundredths):
+        long = figure_files.svg(_drawn())
+    long = long.replace('<g id="axes_1">', '<g id="kept" opacity="0.5">\n<g id="line2d_900"/>', 1)
+    short = figure_files.without_bare_groups(figure_files._NUMBERED.sub("", long))
+    assert list(below(ET.fromstring(short), [])) == list(below(ET.fromstring(long), []))
+    assert re.findall(r"<g\b[^>]*id=[^>]*>", short) == ['<g id="kept" opacity="0.5">']
+    assert "<g>" not in short
 
 
 def _commands(path: str) -> list[tuple[str, tuple[float, float]]]:

@@ -62,7 +62,7 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
 def _frames(keys: Sequence[int]) -> Lines:
     """A square around the key of each query, as one path: with one each, an SVG of 48 heads is a third larger."""
     corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5), (-0.5, -0.5)])
-    return Lines.make_compound_path(*(Lines(corners + (key, query), closed=True) for query, key in enumerate(keys)))
+    return Lines.make_compound_path(*(Lines(np.add(corners, (key, query)), closed=True) for query, key in enumerate(keys)))
 
 
 def drifts(values: Mapping[Name, float], title: str) -> Figure:

@@ -48,9 +48,9 @@ class Claim:
 
     judge: is given the rows, the study's terms and the replicates that each condition must have; it finds conditions and sets by what they
     are, never by name. needs: replicates of each condition below which nothing is decided. power: what that many replicates show with a
-    chance of 80 %. study: the one that decides the claim at the paper's own size, as FAMILY/NAME; "" where no study does. of_experiments:
-    whether the rows are values of experiments, and not errors of trained models. of_factor: whether the value is a factor of at least 1,
-    which is divided by.
+    chance of 80 %. study: the one that decides the claim, as FAMILY/NAME; "" where no study does. of_experiments: whether the rows are
+    values of experiments, and not errors of trained models. of_factor: whether the value is a factor of at least 1, which is divided by.
+    command: what makes the rows where no study does, such as "manyseeds language-model".
     """
 
     id: str
@@ -63,6 +63,7 @@ class Claim:
     study: str = ""
     of_experiments: bool = False
     of_factor: bool = False
+    command: str = ""
 
 
 def by_id(claims: Iterable[Claim]) -> dict[str, Claim]:

@@ -26,7 +26,8 @@ that was measured, and why.
 - A verdict is *(scaled)* where anything is smaller than in the paper; the command prints what.
 - *Precondition not met*: a compared condition has not learned what it was trained on.
 - *Too few replicates*: the numbers decide neither for the claim nor against it.
-- *Not run*: no committed study has the rows that the claim asks for; the study that is named decides it.
+- *Not run*: no committed study has the rows that the claim asks for; the study or command in the last
+  column makes them.
 - The column *replicates* has those of a condition: of all that the study has, the fewest and the most.
 - Where several studies have rows for a claim, those at the paper's own size come first, and alone count in
   the table below. Of the others, and among these, a decided verdict comes first.
@@ -96,19 +97,27 @@ def _family(family: ModuleType, verdicts: Mapping[str, Sequence[_Row]], figures:
         tellings = verdicts.get(claim.id, [])
         names = [_named(claim), *[f"**{claim.id}**"] * len(tellings)]  # the sentence stands in a claim's first row
         cells = [_cells(name, telling, figures[telling[0]]) for name, telling in zip(names, tellings, strict=False)]
-        rows += cells or [[_named(claim), NOT_RUN, "", "", "", f"`{claim.study}`" if claim.study else ""]]
+        rows += cells or [_not_run(claim)]
     columns = ("claim", "verdict", "what was seen", "replicates", "scale", "study")
     return "\n".join([*parts, markdown_table(columns, rows)]) + "\n"
 
 
 def _cells(name: str, row: _Row, figure: str) -> list[str]:
     folder, verdict, manifest = row
+    if verdict.verdict == NOT_RUN:
+        return _not_run(verdict.claim, verdict.finding.reason)
     seen = verdict.finding.measured or verdict.finding.reason
     counts = sorted({condition["replicates"] for condition in manifest["conditions"]})
     scale = manifest["scale"] if not reductions(manifest) or manifest["scale"] != "paper" else "reduced"
     links = f"[{folder.rpartition('/')[2]}]({folder})" + (f", [figure]({figure})" if figure else "")
     replicates = "–".join(dict.fromkeys(str(count) for count in (counts[0], counts[-1])))
     return [name, verdict.verdict, _cell(_short(seen)), replicates, _cell(scale), links]
+
+
+def _not_run(claim: Claim, why: str = "") -> list[str]:
+    """The row of a claim for which no committed study has the rows. why: what a study that states it lacks."""
+    source = claim.study or claim.command
+    return [_named(claim), NOT_RUN, _cell(_short(why)), "", "", f"`{source}`" if source else ""]
 
 
 def _named(claim: Claim) -> str:

@@ -20,7 +20,9 @@ from results.claims.claim import (
     Terms,
     Verdict,
 )
-from results.claims.scoreboard_page import claim_outcome, weighed
+from results.claims.scoreboard_page import claim_outcome, markdown, weighed
+from results.store.tables import open_store, write_bytes
+from tests.results.claims.claim_rows import condition, write
 
 ROOT = Path(__file__).parents[3]
 
@@ -43,6 +45,20 @@ def test_the_scoreboard_is_current(monkeypatch):
     for family in FAMILIES:
         folder = ROOT / "docs/studies" / family.__name__.rpartition(".")[2]
         assert folder.exists() == (folder / "README.md").exists()
+
+
+def test_a_claim_that_has_not_run_names_what_makes_its_rows(tmp_path):
+    lstm = condition(20, model__name="lstm", model__layers=1, model__width=128, train__steps=500)
+    store = open_store(str(tmp_path), "claims")
+    write(store, {"R2": {"value": 1.0}, "R4": {"value": 0.24}}, [condition(20), lstm], reductions=["a: 2 -> 1"])
+    write_bytes(store, "seeds.svg", b"<svg/>")
+    page = markdown({"flipflop/quick": store})
+    rows = {name: page.split(f"| **{name}** ")[1].split("\n")[0].split(" | ")[1:] for name in ("R2", "R3", "R4")}
+    assert rows["R2"][2:] == ["20", "reduced", "[quick](flipflop/quick), [figure](flipflop/quick/seeds.svg) |"]
+    assert rows["R3"] == ["not run", "", "", "", "`manyseeds language-model` |"]
+    assert rows["R4"][0] == "not run"
+    assert rows["R4"][1].startswith("no condition ")
+    assert rows["R4"][2:] == ["", "", "`flipflop/verdicts` |"]
 
 
 def test_the_tally_counts_each_claim_once():

@@ -50,7 +50,8 @@ class Claim:
     are, never by name. needs: replicates of each condition below which nothing is decided. power: what that many replicates show with a
     chance of 80 %. study: the one that decides the claim, as FAMILY/NAME; "" where no study does. of_experiments: whether the rows are
     values of experiments, and not errors of trained models. of_factor: whether the value is a factor of at least 1, which is divided by.
-    command: what makes the rows where no study does, such as "manyseeds language-model".
+    study_reduced: whether that study is smaller than the paper's, so that none is at the paper's own size. command: what makes the
+    rows where no study does, such as "manyseeds language-model".
     """
 
     id: str
@@ -63,6 +64,7 @@ class Claim:
     study: str = ""
     of_experiments: bool = False
     of_factor: bool = False
+    study_reduced: bool = False
     command: str = ""
 
 

@@ -17,9 +17,12 @@ _LOOKS = {REPRODUCED: _YES, SCALED: _YES, NOT_REPRODUCED: _NO, NOT_REPRODUCED_SC
 def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
     """Print the scoreboard of each study that states claims; 1 where one is not reproduced or a study can't be read, else 0.
 
+    The last line says what reduced studies leave open, unless another of the studies decides it at the paper's own size.
     Raises ValueError where none of them states a claim, and the last error where none can be read.
     """
     refuted = stated = unread = 0
+    reduced: list[Verdict] = []
+    decided: set[str] = set()
     for store in stores:
         try:
             verdicts = scoreboard(store)
@@ -45,18 +48,24 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
             for line in _lines(verdict):
                 say(line)
         if changed:
-            say(waiting(verdicts))
+            reduced += verdicts
+        decided |= {verdict.claim.id for verdict in verdicts if verdict.verdict in (REPRODUCED, NOT_REPRODUCED)}
+    if open_claims := [verdict for verdict in reduced if verdict.claim.id not in decided]:
+        say(waiting(open_claims))
     if not stated:
         raise StudyError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
     return 1 if refuted else 0
 
 
 def waiting(verdicts: Sequence[Verdict]) -> str:
-    """The sentence on what a reduced study leaves open: its claims at the paper's size, with the studies that decide them."""
-    studies = ", ".join(
-        f"{verdict.claim.id} ({verdict.claim.study})" if verdict.claim.study else verdict.claim.id for verdict in verdicts
-    )
-    return f"Open at the paper's own size: {studies}."
+    """What reduced studies leave open: their claims at the paper's own size, with the studies that decide them there, if any do."""
+    claims = {verdict.claim.id: verdict.claim for verdict in verdicts}.values()
+    named = [f"{claim.id} ({claim.study})" for claim in claims if claim.study and not claim.study_reduced]
+    others = [claim.id for claim in claims if claim.study_reduced or not claim.study]
+    sentences = [f"Open at the paper's own size: {', '.join(named)}."] if named else []
+    if others:
+        sentences.append(f"No study decides {', '.join(others)} at the paper's own size.")
+    return " ".join(sentences)
 
 
 def html(verdicts: Sequence[Verdict], reduced: bool = False) -> Markup:

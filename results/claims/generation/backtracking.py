@@ -201,6 +201,7 @@ BT1 = Claim(
     _POWER,
     errors_fall_with_quota_and_stride,
     _STUDY,
+    study_reduced=True,
 )
 BT2 = Claim(
     "BT2",
@@ -211,6 +212,7 @@ BT2 = Claim(
     _POWER,
     partial(fewer_errors, top="0.9"),
     _STUDY,
+    study_reduced=True,
 )
 BT2_ALL = Claim(
     "BT2-all",
@@ -221,6 +223,7 @@ BT2_ALL = Claim(
     _POWER,
     partial(fewer_errors, top="1"),
     _STUDY,
+    study_reduced=True,
 )
 BT3 = Claim(
     "BT3",
@@ -231,6 +234,7 @@ BT3 = Claim(
     _POWER,
     needed_backtracks_are_predicted,
     _STUDY,
+    study_reduced=True,
 )
 BT4 = Claim(
     "BT4",
@@ -241,6 +245,7 @@ BT4 = Claim(
     _POWER,
     most_probable_tokens_matter,
     _STUDY,
+    study_reduced=True,
 )
 BT5 = Claim(
     "BT5",
@@ -251,4 +256,5 @@ BT5 = Claim(
     _POWER,
     diversity_stays,
     _STUDY,
+    study_reduced=True,
 )

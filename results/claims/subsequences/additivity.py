@@ -102,4 +102,5 @@ S5 = Claim(
     "10 replicates: the interval of their median is from the 2nd to the 9th of them",
     additive,
     "subsequences/additivity",
+    study_reduced=True,
 )

@@ -94,4 +94,5 @@ S6 = Claim(
     "10 replicates: the exact interval of their median has two ends",
     aligned,
     "subsequences/alignment",
+    study_reduced=True,
 )

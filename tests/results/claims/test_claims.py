@@ -410,11 +410,27 @@ def test_the_scoreboard_is_printed_and_its_status_tells_whether_one_failed(tmp_p
     assert "model.layers: 6 -> 2" in text
     assert "Open at the paper's own size: R2 (flipflop/verdicts), R4 (flipflop/verdicts)." in text
     assert text.count("Open at") == 1, "the others are not reduced"
+    assert "No study" not in text
     assert "silent" not in text
     status, text = say_all([good, bad])
     assert (status, "R2  not reproduced (scaled)" in text) == (1, True)
     with pytest.raises(ValueError, match="states a claim: add a section"):
         show_claims([silent], print)
+
+
+def test_what_is_decided_at_the_papers_own_size_is_not_open(tmp_path: Path) -> None:
+    claims = {name: {"value": 0.9} for name in ("R2", "R4", "S5", "BT1", "T2")}
+    reduced, whole, small, few = (open_store(str(tmp_path), name) for name in ("reduced", "whole", "small", "few"))
+    write(reduced, claims, [condition(20, **LSTM)], reductions=["model.layers: 6 -> 2"])
+    write(whole, {"R2": VALUES["R2"]}, [condition(100, **LSTM)])
+    write(small, {"R2": VALUES["R2"]}, [condition(100, **LSTM)], scale="laptop")
+    write(few, {"R2": VALUES["R2"]}, [condition(5, **LSTM)])
+    own = "Open at the paper's own size: R4 (flipflop/verdicts). No study decides S5, BT1, T2 at the paper's own size."
+    assert say_all([reduced, whole])[1].endswith(f"\n{own}")
+    assert say_all([whole, reduced])[1].endswith(f"\n{own}")
+    for undecided in (small, few):
+        assert "Open at the paper's own size: R2 (flipflop/verdicts), R4 (" in say_all([reduced, undecided])[1]
+    assert "own size" not in say_all([small, whole])[1], "nothing is open"
 
 
 def test_the_page_escapes_names_and_is_nothing_without_claims(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.planning.plan import plan
 from harness.probes.registry import PROBES
 from harness.study.load import load
 from launch.families import find_study
-from results.claims import FAMILIES, verdicts
+from results.claims import FAMILIES, reductions, verdicts
 from results.claims.claim import NOT_RUN
 from results.rows.summary import Replicate, Score
 from results.store.manifest import stage_of
@@ -71,6 +71,7 @@ def test_the_study_of_a_claim_decides_it(claim):
     study, manifest = planned(claim.study)
     assert claim.id in study.claims, f"{claim.study} does not state {claim.id}"
     assert min(len(each.seeds) for each in study.conditions) >= claim.needs
+    assert claim.study_reduced == bool(reductions(manifest)), "a reduced study gives verdicts (scaled) alone"
     cut = manifest | {"claims": {claim.id: manifest["claims"][claim.id]}}
     known, looks, losses = rows(claim.study)
     (verdict,) = verdicts(

@@ -9,7 +9,7 @@ import pytest
 
 from harness.study.load import load
 from launch.families import find_study
-from results.claims import verdicts
+from results.claims import reductions, verdicts
 from results.claims.claim import REPRODUCED
 from results.claims.flipflop import CLAIMS
 from results.claims.flipflop.context import floor
@@ -89,6 +89,7 @@ def test_the_study_that_a_claim_names_decides_it(name: str) -> None:
     family, _, study = NAMED[name].partition("/")
     manifest = planned(family, study)
     assert name in manifest["claims"], f"{NAMED[name]} does not state {name}"
+    assert CLAIMS[name].study_reduced == bool(reductions(manifest)), "a reduced study gives verdicts (scaled) alone"
     if name in PROBED:
         assert load(find_study(family, study)).keep == "all", "a probe needs the weights"
     manifest["claims"] = {name: manifest["claims"][name]}

@@ -51,7 +51,8 @@ class Claim:
     chance of 80 %. study: the one that decides the claim, as FAMILY/NAME; "" where no study does. of_experiments: whether the rows are
     values of experiments, and not errors of trained models. of_factor: whether the value is a factor of at least 1, which is divided by.
     study_reduced: whether that study is smaller than the paper's, so that none is at the paper's own size. command: what makes the
-    rows where no study does, such as "manyseeds language-model".
+    rows where no study does, such as "manyseeds language-model". paper_value: the number that the paper gives for `value`; None where
+    it gives none, so that the value is a threshold of ours.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Claim:
     of_experiments: bool = False
     of_factor: bool = False
     study_reduced: bool = False
+    paper_value: float | None = None
     command: str = ""
 
 

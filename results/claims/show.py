@@ -105,8 +105,9 @@ def _lines(verdict: Verdict) -> list[str]:
 
 
 def _judged(verdict: Verdict) -> list[tuple[str, str]]:
-    """The grounds of a verdict: the paper's value, what was measured (if anything was), and why that is the verdict."""
+    """The grounds of a verdict: the value and whose it is, what was measured (if anything was), and why that is the verdict."""
     terms, finding = verdict.terms, verdict.finding
     value = f"{terms.value:.0%} of {terms.of} replicates" if terms.of else f"{terms.value:g}"
     measured = [("measured", finding.measured)] if finding.measured else []
-    return [("value", f"{value} ({verdict.claim.quantity})"), *measured, ("why", finding.reason)]
+    whose = "the paper's number" if terms.value == verdict.claim.paper_value else "our threshold"
+    return [("value", f"{value}, {whose} ({verdict.claim.quantity})"), *measured, ("why", finding.reason)]

@@ -181,6 +181,7 @@ A1 = Claim(
     _TEN,
     some_depth_suffices,
     _A1,
+    paper_value=0.99,
 )
 A1_DEPTH = Claim(
     "A1-depth",

@@ -137,6 +137,7 @@ P13 = Claim(
     "10 replicates: that most are, where 92 % of all are; the opposite, where all are, against the best of 16 choices",
     partial(better, first=PROGRESSIVE, second=ONE_SHOT, of=MASKED),
     "distillation/p13",
+    paper_value=0.023,
 )
 P13_ONE_SHOT = Claim(
     "PD-P13-one-shot",
@@ -147,6 +148,7 @@ P13_ONE_SHOT = Claim(
     _UNPAIRED,
     partial(better, first=ONE_SHOT, second=LABELS, of=MASKED),
     "distillation/p13",
+    paper_value=0.0215,
 )
 P13_LABELS = Claim(
     "PD-P13-labels",
@@ -157,6 +159,7 @@ P13_LABELS = Claim(
     _UNPAIRED,
     partial(better, first=PROGRESSIVE, second=LABELS, of=MASKED),
     "distillation/p13",
+    paper_value=0.0445,
 )
 R7 = Claim(
     "PD-R7",

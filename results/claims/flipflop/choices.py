@@ -265,6 +265,7 @@ R6_SHARPENING = Claim(
     "15 replicates of each, four penalties: one is shown where the baseline errs that many times as often in 87 % of the pairs",
     sharpening_lowers_sparse_errors,
     "flipflop/sharpen",
+    paper_value=10.0,
 )
 R7 = Claim(
     "R7",

@@ -169,4 +169,5 @@ R2 = Claim(
     "15 replicates: an LSTM of which 10 % of the replicates err is caught",
     lstm_never_errs,
     "flipflop/verdicts",
+    paper_value=1.0,
 )

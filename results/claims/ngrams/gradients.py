@@ -87,7 +87,7 @@ N5 = Claim(
     "N5",
     "The gradient is small on the plateaus and peaks at the jumps between them.",
     "Varre et al. 2025, section I.3, figure 6",
-    "multiple of the plateau's gradient norm that must be exceeded (1.25 is ours; the paper's figures show 1.6 and more)",
+    "multiple of the plateau's gradient norm that must be exceeded; 1.6 and more in the paper's figures",
     25,
     "25 replicates: a median multiple above 1.25 is shown where 77 % of all replicates are above it",
     peaks_at_jumps,

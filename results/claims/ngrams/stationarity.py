@@ -85,7 +85,7 @@ N4 = Claim(
     "At the weights of a unigram or bigram only the keys have a gradient: 0 for the unigram, while the bigram's grows like √c and "
     "falls as strings grow longer.",
     "Varre et al. 2025, theorem 4.2",
-    "share of replicates that must be exceeded (ours)",
+    "share of replicates that must be exceeded",
     25,
     "25 replicates, a share of 0.75 to be exceeded by 4 shares: shown where 99 % of all replicates have each",
     scales_as_the_theorem,

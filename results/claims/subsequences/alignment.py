@@ -95,4 +95,5 @@ S6 = Claim(
     aligned,
     "subsequences/alignment",
     study_reduced=True,
+    paper_value=0.72,
 )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 
 from results.claims import REGISTRY, scoreboard, terms_of
 from results.claims.claim import (
@@ -19,6 +20,7 @@ from results.claims.claim import (
     REPRODUCED,
     SCALED,
     TOO_FEW,
+    Claim,
     Finding,
     Terms,
     by_id,
@@ -416,6 +418,36 @@ def test_the_scoreboard_is_printed_and_its_status_tells_whether_one_failed(tmp_p
     assert (status, "R2  not reproduced (scaled)" in text) == (1, True)
     with pytest.raises(ValueError, match="states a claim: add a section"):
         show_claims([silent], print)
+
+
+def test_the_value_of_a_claim_says_whether_it_is_the_papers_number(tmp_path: Path) -> None:
+    stores = {value: open_store(str(tmp_path), f"store-{value}") for value in (1.0, 0.5)}
+    for value, store in stores.items():
+        write(store, {"R1": VALUES["R1"], "R2": {"value": value}}, [base(), condition(20, **LSTM)])
+        (tail_of, lstm) = scoreboard(store)
+        text, page = say_all([store])[1], html([tail_of, lstm])
+        whose = {1.0: "the paper's number", 0.5: "our threshold"}[value]
+        assert f"    value: {value:g}, {whose} (share of replicates without an error)\n" in text
+        assert "    value: 0.5, our threshold (share of replicates that must err outside the training distribution)\n" in text
+        assert whose.replace("'", "&#39;") in page
+
+
+@pytest.mark.parametrize("claim", REGISTRY.values(), ids=REGISTRY)
+def test_a_claim_without_a_number_in_its_paper_has_a_threshold_of_ours(claim: Claim) -> None:
+    if re.search("no numbers?|no statistic|no experiment|not tested there|prediction of ours", claim.source):
+        assert claim.paper_value is None
+
+
+def test_studies_state_the_number_of_the_paper() -> None:
+    stated = [
+        (study.name, name, REGISTRY[name].paper_value, terms["value"])
+        for study in sorted(Path(ROOT, "launch/studies").glob("*/*.yaml"))
+        for name, terms in (yaml.safe_load(study.read_text(encoding="utf-8")).get("claims") or {}).items()
+        if REGISTRY[name].paper_value is not None
+    ]
+    assert {name for _, name, *_ in stated} == {name for name, claim in REGISTRY.items() if claim.paper_value is not None}
+    for study, name, paper, value in stated:
+        assert value == paper, f"{study} states {value} for {name}"
 
 
 def test_what_is_decided_at_the_papers_own_size_is_not_open(tmp_path: Path) -> None:

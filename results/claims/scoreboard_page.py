@@ -16,7 +16,7 @@ from results.store.tables import Store
 _Row = tuple[str, Verdict, Manifest]  # a study's folder, what it says of a claim, its manifest
 OPEN, DIFFERS = "open", "differs by study"
 _OUTCOMES = (REPRODUCED, NOT_REPRODUCED, DIFFERS, OPEN, NOT_RUN)
-_SEEN = 160  # most characters of what was measured; `manyseeds claims` prints all of it
+_SEEN = 250  # most characters of what was measured; `manyseeds claims` prints all of it
 _HEAD = """# Studies that were run
 
 Every claim of every paper, and what the committed studies say of it. This page is made from the
@@ -125,14 +125,18 @@ def _named(claim: Claim) -> str:
 
 
 def _short(text: str) -> str:
-    """The first parts of a text, as far as they fit."""
+    """The first parts of a text, as far as they fit; no bracket is cut in two."""
     if len(text) <= _SEEN:
         return text
-    kept = text[:_SEEN]
     for mark in ("; ", ", ", " "):
-        if mark in kept[_SEEN // 2 :]:
-            return kept[: kept.rindex(mark)] + " …"
-    return kept + " …"
+        ends = [at for at in range(_SEEN // 3, _SEEN) if text.startswith(mark, at) and not _in_brackets(text[:at])]
+        if ends:
+            return text[: ends[-1]] + " …"
+    return text[:_SEEN] + " …"
+
+
+def _in_brackets(text: str) -> bool:
+    return sum(map(text.count, "([")) > sum(map(text.count, ")]"))
 
 
 def _cell(text: str) -> str:

@@ -56,11 +56,11 @@ def longer_words_fail(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         or any(middle.high < terms.value for middle in middles),
         "; ".join(
             [
-                f"{describe(condition, beyond)} [{fallen[one].low:.3f}, {fallen[one].high:.3f}] on {beyond}; errs {ratios[one]} as much as "
-                f"on {within}"
+                f"{describe(condition, beyond)} [{fallen[one].low:.3f}, {fallen[one].high:.3f}] on {beyond}"
                 for one, condition in plain.items()
             ]
             + [f"{describe(condition, beyond)} on {beyond}" for condition in lstm.values()]
+            + [f"{condition.name} errs {ratios[one]} as much as on {within}" for one, condition in plain.items()]
         ),
         f"beyond the training length the transformer's median must fall below {terms.value:g} and it must err more; the LSTM's median must "
         f"stay at {terms.value:g}",

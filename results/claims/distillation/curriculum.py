@@ -56,7 +56,7 @@ def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int])
     rises = {replicate.key: transition(seen.get(replicate.key, ())) for replicate in teacher.ended}
     whole = {key: rise for key, rise in rises.items() if rise and rise.begin is not None and rise.end is not None}
     gate(len(whole), len(rises), terms.gate, f"replicates of {teacher.name} have a whole transition")
-    holds, fails, texts = [], [], []
+    holds, fails, shares, medians = [], [], [], []
     for degree in degrees:
         steps = contrasts(evidence, degree)
         largest = [peak for key, rise in whole.items() if (peak := peaks(steps.get(key, {}), rise)) is not None]
@@ -67,16 +67,14 @@ def spikes(evidence: Evidence, terms: Terms, needs: int, degrees: Sequence[int])
         holds.append(share.low > 0.5)
         fails.append(share.high < 0.5)
         middle = [quantile(column, 0.5) for column in zip(*largest, strict=True)]
-        texts.append(
-            f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}, a spike in {good} of {len(largest)} "
-            f"{between(share)}"
-        )
+        shares.append(f"{degree} in {good} of {len(largest)} {between(share)}")
+        medians.append(f"degree {degree}: {middle[0]:.2f}, {middle[1]:.2f} and {middle[2]:.2f}")
     which = "degree 1" if len(degrees) == 1 else f"one of degrees {', '.join(map(str, degrees))}"
     return decide(
         any(holds),
         all(fails),
-        f"largest ratio of |correlation| with sets inside the support to outside it, before, during and after the transition (medians "
-        f"of {teacher.name}): {'; '.join(texts)}",
+        f"a spike at degree {', '.join(shares)}; largest ratio of |correlation| with sets inside the support to outside it, before, during "
+        f"and after the transition (medians of {teacher.name}): {'; '.join(medians)}",
         f"at {which} more than half of the replicates must have {terms.value:g} or more during it, and less than that at every "
         "step before and after",
     )

@@ -131,7 +131,8 @@ def _judged(cells: Cells, asked: Cells, name: str, value: float, needs: int) -> 
     require([condition for row in cells.values() for condition in row.values()], [name], needs)
     confidence = 1 - 0.05 / max(1, sum(map(len, asked.values())))
     depths = {length: smallest(row, name, value, confidence) for length, row in asked.items()}
-    return depths, "; ".join(_told(length, row, name, value) for length, row in cells.items() if length in asked)
+    told = [_told(length, row, name, value) for length, row in cells.items() if length in asked]
+    return depths, "; ".join([depth for depth, _ in told] + [counts for _, counts in told])
 
 
 def _gate_deeper(length: int, row: dict[int, Condition], name: str, terms: Terms) -> None:
@@ -147,14 +148,16 @@ def _require_two_bounds(asked: Cells, measured: str) -> None:
         settle(NOT_RUN, "the lengths that were run have one ⌈log2 η⌉, and the claim is of how it grows", measured)
 
 
-def _told(length: int, row: dict[int, Condition], name: str, value: float) -> str:
+def _told(length: int, row: dict[int, Condition], name: str, value: float) -> tuple[str, str]:
+    """From which depth most replicates solve a length, and how many do at each depth."""
     counts = {depth: solved(condition, name, value) for depth, condition in row.items()}
     most = next((depth for depth, (k, n) in counts.items() if k > MOST * n), None)
     shares = ", ".join(f"{k} of {n} with {depth}" for depth, (k, n) in counts.items())
     first = smallest(row, name, value, 1 - 0.05 / len(row))
     return (
         f"length {length} (⌈log2 η⌉ = {layers_needed(length)}): most solve it with {most or f'more than {max(row)}'} layers "
-        f"[{first.possible or f'above {max(row)}'}, {first.shown or 'open'}] ({shares})"
+        f"[{first.possible or f'above {max(row)}'}, {first.shown or 'open'}]",
+        f"length {length}: solved by {shares}",
     )
 
 

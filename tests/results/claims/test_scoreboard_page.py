@@ -20,7 +20,7 @@ from results.claims.claim import (
     Terms,
     Verdict,
 )
-from results.claims.scoreboard_page import claim_outcome, markdown, weighed
+from results.claims.scoreboard_page import _SEEN, _short, claim_outcome, markdown, weighed
 from results.store.tables import open_store, write_bytes
 from tests.results.claims.claim_rows import condition, write
 
@@ -59,6 +59,20 @@ def test_a_claim_that_has_not_run_names_what_makes_its_rows(tmp_path):
     assert rows["R4"][0] == "not run"
     assert rows["R4"][1].startswith("no condition ")
     assert rows["R4"][2:] == ["", "", "`flipflop/verdicts` |"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("a" * 100 + "; " + "b" * 100, "a" * 100 + "; " + "b" * 100),
+        ("a" * 100 + "; b, " + "c" * 200, "a" * 100),  # at the end of a part
+        ("a" * 100 + " (P = 1; b), " + "c" * 200, "a" * 100 + " (P = 1; b)"),  # and not inside a bracket
+        ("a" * 100 + " [0.1, 0.2] " + "c" * 200, "a" * 100 + " [0.1, 0.2]"),
+        ("a" * 300, "a" * _SEEN),
+    ],
+)
+def test_what_was_seen_is_cut_between_its_parts(text, kept):
+    assert _short(text).removesuffix(" …") == kept
 
 
 def test_the_tally_counts_each_claim_once():

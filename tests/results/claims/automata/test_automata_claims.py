@@ -337,6 +337,8 @@ def test_longer_words(plans):
     for machine in ("C2", "Dyck_4_2"):  # the claim is of both
         alone = lambda settings, machine=machine: settings["task"]["automaton"] == machine  # noqa: E731
         assert _verdict(study, "A7", _longer(), alone).verdict == NOT_RUN
+    seen = _verdict(study, "A7", _longer()).finding.measured
+    assert seen.index("Dyck_lstm: best") < seen.index(" errs "), "every median comes first"
     assert _verdict(study, "A7", _longer(sinusoidal=0.001)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7", _longer(steady=0.1)).verdict == NOT_REPRODUCED
     assert _verdict(study, "A7", _longer(sinusoidal=0.003)).verdict == NOT_REPRODUCED  # it errs more, and is right all the same

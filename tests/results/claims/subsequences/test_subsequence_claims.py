@@ -102,9 +102,9 @@ def test_what_was_measured_has_the_smallest_depth_and_its_interval(whole):
     found = judged(
         whole, "S1", with_shares(lambda length, layers: (3, 10, 15, 20, 20)[layers - 1]), lambda length, layers: length == 4
     )
-    assert (
-        "length 4 (⌈log2 η⌉ = 2): most solve it with 3 layers [2, 4] (3 of 20 with 1, 10 of 20 with 2, 15 of 20 with 3"
-        in found.measured
+    assert found.measured == (
+        "length 4 (⌈log2 η⌉ = 2): most solve it with 3 layers [2, 4]; "
+        "length 4: solved by 3 of 20 with 1, 10 of 20 with 2, 15 of 20 with 3, 20 of 20 with 4, 20 of 20 with 5"
     )
 
 

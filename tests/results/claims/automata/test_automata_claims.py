@@ -70,6 +70,11 @@ def _harder(settings, definition):
     return _backwards(settings, definition) / 12
 
 
+def _shallower(settings, _definition):
+    """With one layer half of 20 solve their automaton; with 8 the best one does, and the others err more."""
+    return [0.009, *spread(0.6, 19)] if settings["model.layers"] == 8 else [*spread(0.005, 10), *spread(0.03, 10)]
+
+
 CLOSED = ("A1-depth", "A1-seeds", "A1-order")
 
 
@@ -92,6 +97,26 @@ def test_a_group_that_one_layer_solves_needs_no_depth(plans):
     assert found.verdict == NOT_REPRODUCED_SCALED
 
 
+def _solved(*machines):
+    """These groups are solved with 8 layers; the others err 0.66 there and 0.72 with one."""
+
+    def rates(settings, _definition):
+        solved = settings["task.automaton"] in machines
+        return spread({1: 0.72, 8: 0.004 if solved else 0.66}.get(settings["model.layers"], 0.7), 20, 0.01)
+
+    return rates
+
+
+@pytest.mark.parametrize(
+    ("solved", "verdict"), [((), PRECONDITION), (("Q8", "A4"), PRECONDITION), (("Q8", "A4", "A5"), SCALED)]
+)
+def test_groups_that_most_layers_do_not_solve_are_not_compared(plans, solved, verdict):
+    """Of five: that they err less with 8 layers than with one is no simulation, and is said beside the others."""
+    found = _verdict(plans("a1_reduced"), "A1-depth", _solved(*solved))
+    assert found.verdict == verdict
+    assert found.finding.measured.count("is not compared: best 0.347 with 8") == 5 - len(solved)
+
+
 def test_a_verdict_at_the_papers_own_size_is_not_scaled(plans):
     shallow = lambda settings: settings["model"]["layers"] in (1, 2, 8)  # noqa: E731
     plan = plans("a1") | {"overrides": []}
@@ -99,7 +124,7 @@ def test_a_verdict_at_the_papers_own_size_is_not_scaled(plans):
 
 
 @pytest.mark.parametrize(
-    ("claim", "rates"), [("A1", _backwards), ("A1-depth", _backwards), ("A1-seeds", _flat(0.1)), ("A1-order", _harder)]
+    ("claim", "rates"), [("A1", _backwards), ("A1-depth", _shallower), ("A1-seeds", _flat(0.1)), ("A1-order", _harder)]
 )
 def test_a1_fails_where_it_does_not(plans, claim, rates):
     assert _verdict(plans("a1_reduced"), claim, rates).verdict == NOT_REPRODUCED_SCALED

@@ -91,8 +91,8 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     if len(pairs) < max(2, len(groups) / 2):
         settle(
             PRECONDITION,
-            f"{len(pairs)} of {len(groups)} groups are solved with most layers (the best replicate has {SOLVED:g} of the states "
-            "right); two must be, and half of all",
+            f"{len(pairs)} of {len(groups)} groups are solved with most layers (the best replicate has {SOLVED:g} of the "
+            "states right); two must be, and half of all",
             "; ".join(unsolved),
         )
     ratios = {
@@ -110,8 +110,8 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
             ]
             + unsolved
         ),
-        "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every group "
-        f"that most layers solve; with fewest layers the median must have less than {SOLVED:g} of the states right",
+        "P is the chance that a replicate with fewest layers errs more than one with most, and must lie above 1/2 for every "
+        f"group that most layers solve; with fewest layers the median must have less than {SOLVED:g} of the states right",
     )
 
 

@@ -90,7 +90,10 @@ def violation_goes_with_long_errors(
 
 
 def violation_falls_with_length(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether log β falls with log N, N the training strings' length, with a slope below `value`; -1 is β ∝ 1/N."""
+    """Judge whether log β falls with log N, N the training strings' length, with a slope below `value`.
+
+    -1 is β ∝ 1/N, the theorem's upper bound, which a steeper fall keeps too.
+    """
     on_prefixes = [condition for condition in arms(evidence, MINIMAL) if condition.settings["task.complete"] is False]
     lengths = [condition.settings["task.length"] for condition in on_prefixes]
     if len(set(lengths)) < 3:
@@ -177,8 +180,8 @@ DY7 = Claim(
 )
 DY6 = Claim(
     "DY6",
-    "The balance violation of a model that has learned falls with the length N of its training strings like 1/N.",
-    f"{_SOURCE}, theorem 2.2.2, which bounds it; no experiment of the thesis shows it",
+    "The balance violation of a model that has learned falls with the length N of its training strings, at least like 1/√N.",
+    f"{_SOURCE}, theorem 2.2.2, which bounds it by C/N; no experiment of the thesis shows it",
     "slope of log β by log N to be below",
     40,
     "40 replicates of five lengths: a slope below -0.6 is shown where β varies by a factor of 1.6 among the seeds of a length",

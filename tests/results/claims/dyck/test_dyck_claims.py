@@ -184,7 +184,14 @@ def _by_length(power, spread=0.4):
 
 @pytest.mark.parametrize(
     ("power", "verdict"),
-    [(-1.0, REPRODUCED), (0.0, NOT_REPRODUCED), (-0.3, NOT_REPRODUCED), (1.0, NOT_REPRODUCED), (-0.5, TOO_FEW)],
+    [
+        (-1.0, REPRODUCED),
+        (-5.0, REPRODUCED),
+        (0.0, NOT_REPRODUCED),
+        (-0.3, NOT_REPRODUCED),
+        (1.0, NOT_REPRODUCED),
+        (-0.5, TOO_FEW),
+    ],
 )
 def test_the_violation_by_length(studies, power, verdict):
     assert judged(studies["lengths"], "DY6", lambda settings, changed: 0.001, _by_length(power)) == verdict
@@ -221,6 +228,7 @@ def _pairs(standard, minimal, spread=0.3):
         ("DY1", 0.3, 0.24, NOT_REPRODUCED),
         ("DY1", 0.48, 0.24, TOO_FEW),
         ("DY2", 2.2, 0.24, REPRODUCED),
+        ("DY2", 30.0, 0.24, REPRODUCED),  # at least half
         ("DY2", 0.3, 0.24, NOT_REPRODUCED),
         ("DY2", 3.1 / 2, 0.24, TOO_FEW),
     ],

@@ -1,7 +1,7 @@
-"""N5: the gradient is small on plateaus and peaks at the jumps between them (Varre et al. 2025, section I.3 and figures 6 and 7).
+"""N5: the gradient is small on the plateau before the last jump and peaks at that jump (Varre et al. 2025, figure 6).
 
 Rows are those of `evaluate.watch` with a sample: "sample gradient", its norm on fixed strings of the replicate's own. The batch's own
-gradient is mostly noise.
+gradient is mostly noise. The paper's figure shows one peak, at the last jump; the plateau before the first is over in a few looks.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Peak(NamedTuple):
     fall: float
 
 
-def peaks_at_jumps(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+def peaks_at_the_last_jump(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Test whether the norm in the last jump is `value` times that on the plateau before it, and above that after it.
 
     Replicates count that have left the last plateau but one.
@@ -85,11 +85,11 @@ def times(norm: float, other: float) -> float:
 
 N5 = Claim(
     "N5",
-    "The gradient is small on the plateaus and peaks at the jumps between them.",
+    "The gradient is small on the plateau before the last jump and peaks at that jump.",
     "Varre et al. 2025, section I.3, figure 6",
     "multiple of the plateau's gradient norm that must be exceeded; 1.6 and more in the paper's figures",
     25,
     "25 replicates: a median multiple above 1.25 is shown where 77 % of all replicates are above it",
-    peaks_at_jumps,
+    peaks_at_the_last_jump,
     "ngrams/figure6",
 )

@@ -11,7 +11,17 @@ from results.statistics.intervals import quantile
 
 MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
-CYCLIC = re.compile(r"C(\d+)$")  # whose words have as many letters
+CYCLIC = re.compile(r"C\d+$")
+LETTERS = {  # tokens that may be read in one state, by the numbers in the name
+    r"C(\d+)": lambda n: n,
+    r"C(\d+)\^(\d+)": pow,
+    r"A(\d+)": lambda n: n - 2,
+    r"S\d+": lambda: 8,
+    r"S\d+_(\d+)": lambda generators: generators,
+    r"Q8": lambda: 4,
+    r"Dyck_\d+_(\d+)": lambda types: types + 1,  # every type opens, and one closes
+    r"D\d+|Grid\d+|abab": lambda: 2,
+}
 RANKS = "10 replicates of each: a direction, where 85 % of pairs have it"  # what claims on directions can show
 UNSEEN = 0.01  # least expected share of words that training must leave unseen
 NON_SOLVABLE = re.compile(r"[AS]([5-9]|\d\d)")
@@ -55,23 +65,30 @@ def gate_right(conditions: Iterable[Condition], name: str, accuracy: float, shar
         gate(right, len(errors), share, f"replicates of {condition.name} have {accuracy:g} of {name} right")
 
 
+def letters(condition: Condition) -> int:
+    """How many tokens may be read in one state of a condition's automaton, at most."""
+    if table := condition.settings.get("task.automaton.table"):
+        return len(table[0])
+    matches = ((re.fullmatch(name, automaton(condition)), count) for name, count in LETTERS.items())
+    return next(count(*map(int, match.groups())) for match, count in matches if match)
+
+
 def require_unseen(conditions: Iterable[Condition]) -> None:
     """Settle a claim about other words where training has covered nearly all words of its own length, which may be learned by heart.
 
-    This is checked for cyclic groups, whose words are uniform; the other automata here have too many words.
+    Words are taken to be uniform.
     """
     for condition in conditions:
         length, strings = (
             condition.settings["task.length"],
             condition.settings["train.steps"] * condition.settings["train.batch"],
         )
-        cyclic = CYCLIC.match(automaton(condition))
-        words = int(cyclic[1]) ** length if cyclic else None
-        if words is not None and math.exp(-strings / words) < UNSEEN:
+        words = letters(condition) ** length
+        if math.exp(-strings / words) < UNSEEN:
             settle(
                 NOT_RUN,
-                f"{condition.name} is trained on {strings:,} strings, and only {words:,} words of {length} tokens exist: it has seen "
-                "nearly all, so it need not have learned a rule. Train on longer words",
+                f"{condition.name} is trained on {strings:,} strings, and at most {words:,} words of {length} tokens exist: it "
+                "has seen nearly all, so it need not have learned a rule. Train on longer words",
             )
 
 

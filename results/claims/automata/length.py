@@ -139,10 +139,13 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
             "the claim needs a gridworld and (abab)*, each with sinusoidal and linear positions, and a set of words of twice the length",
         )
     every = [arm[one] for arm in (plain, linear) for one in (*grids, "abab")]
+    on_grids = [arm[one] for arm in (plain, linear) for one in grids]
+    require_unseen(on_grids)  # (abab)* is compared on the words of its training
     require(every, [trained, beyond], needs)
-    gate_right([arm[one] for arm in (plain, linear) for one in grids], trained, RIGHT, terms.gate)
+    gate_right(on_grids, trained, RIGHT, terms.gate)
     pairs = [(plain[one], linear[one], beyond) for one in grids] + [(linear["abab"], plain["abab"], trained)]
-    ratios = [exceeds(worse.wrong(name), other.wrong(name), terms.value, 1 - 0.05 / 2) for worse, other, name in pairs]
+    confidence = 1 - 0.05 / len(pairs)
+    ratios = [exceeds(worse.wrong(name), other.wrong(name), terms.value, confidence) for worse, other, name in pairs]
     middles = [median_accuracy(worse.wrong(name)) for worse, _, name in pairs]
     lows, highs = higher(ratios)
     return decide(
@@ -151,8 +154,8 @@ def sinusoidal_is_worse_at_twice(evidence: Evidence, terms: Terms, needs: int) -
         "; ".join(f"{describe(condition, name)} on {name}" for condition in every for name in (trained, beyond))
         + f"; sinusoidal errs {' and '.join(map(str, ratios[:-1]))} as much on {beyond} of {', '.join(grids)}, "
         f"linear {ratios[-1]} as much on {trained} of abab",
-        "P is the chance that a replicate of the first errs more, and must lie above 1/2 in both; the first one's median must fall below "
-        f"{RIGHT:g}",
+        "P is the chance that a replicate of the first errs more, and must lie above 1/2 in each; the first one's median must "
+        f"fall below {RIGHT:g}",
     )
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import tasks
 from harness.study.load import load
 from launch.families import find_study
 from results.claims import REGISTRY, verdicts
 from results.claims.automata.depth import SEMIAUTOMATA
-from results.claims.automata.groups import CYCLIC
+from results.claims.automata.groups import letters
 from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
+from results.claims.evidence import Condition
 from results.store.schema import SCHEMAS
+from tasks.automata.named_automata import NINETEEN, semiautomaton
 from tests.results.claims.planned_rows import planned, replicates, spread
 
 HARD = re.compile(r"(D\d|Q8|A\d|S\d)")
@@ -256,11 +257,11 @@ def test_indirect_supervision(plans):
     assert _verdict(plans("a4"), "A4-positions", _parts, bent).verdict == NOT_RUN
 
 
-def _labels(s5, lstm=0.001):
+def _labels(s5, lstm=0.001, machine="S5"):
     def rates(settings, _definition):
         if settings["model.name"] == "lstm":
             return lstm
-        few = settings["task.p_reveal"] <= 0.03 and settings["task.automaton"] == "S5"
+        few = settings["task.p_reveal"] <= 0.03 and settings["task.automaton"] == machine
         return s5 if few else 0.002
 
     return rates
@@ -273,6 +274,9 @@ def test_incomplete_supervision(plans):
     assert _verdict(plans("a5"), "A5", _labels(0.003)).verdict == NOT_REPRODUCED  # it errs more, and is right all the same
     assert _verdict(plans("a5"), "A5", _labels(0.01)).verdict == TOO_FEW
     assert _verdict(plans("a5"), "A5", _flat(0.3)).verdict == PRECONDITION
+    for other in ("Grid9", "Dyck_4_2", "abab"):  # no groups, so they say nothing of S5
+        study = _renamed(plans("a5"), {"S5": other})
+        assert _verdict(study, "A5", _labels(0.4, machine=other)).verdict == NOT_RUN
     groups = lambda settings: settings["task"]["automaton"] == "S5"  # noqa: E731
     assert _verdict(plans("a5"), "A5", _labels(0.4), groups).verdict == NOT_RUN  # parity is part of the claim
     for name in ("lstm", "C2"):  # they were shown every label
@@ -336,20 +340,64 @@ def test_nothing_is_said_of_words_elsewhere_where_training_has_covered_all(name)
     """At T = 10 parity has 1,024 words and training 384,000 strings; at T = 20 a million words."""
     whole = planned("length_generalization", name, "laptop")
     for length, covered in ((10, True), (20, False)):
-        short = [
-            each | {"settings": each["settings"] | {"task": each["settings"]["task"] | {"length": length}}}
-            for each in whole["conditions"]
-        ]
-        manifest = whole | {"conditions": short}
+        manifest = _renamed(whole, {}, length=length)
         for claim in manifest["claims"]:
             found = _verdict(manifest, claim, _flat(0.002))
             assert (found.verdict == NOT_RUN) == covered, found.finding
             assert ("1,024 words of 10 tokens" in found.finding.reason) == covered
 
 
-def test_cyclic_groups_have_the_letters_that_words_are_counted_by():
-    for name in ("C2", "C4", "C6"):
-        assert tasks.build("automaton", automaton=name, length=4).vocabulary == int(CYCLIC.match(name)[1])
+@pytest.mark.parametrize("name", [*NINETEEN, "S5_5", "Dyck_4_8", "abab"])
+def test_words_are_counted_by_the_letters_that_may_be_read(name):
+    made = semiautomaton(name)
+    assert letters(Condition("one", {"task.automaton": name}, ())) == made.valid.sum(1).max()
+    table = {"task.automaton.table": made.table.tolist()}
+    assert letters(Condition("one", table, ())) == made.table.shape[1]
+
+
+def _renamed(manifest, names, **task):
+    """With other automata, by their names before, and other options of the task."""
+    conditions = []
+    for each in manifest["conditions"]:
+        own = each["settings"]["task"]
+        own = own | {"automaton": names.get(own["automaton"], own["automaton"])} | task
+        conditions.append(each | {"settings": each["settings"] | {"task": own}})
+    return manifest | {"conditions": conditions}
+
+
+@pytest.mark.parametrize(("length", "verdict"), [(10, NOT_RUN), (40, REPRODUCED)])
+def test_gridworlds_have_two_letters_too(plans, length, verdict):
+    """Training has 600,000 strings; of 10 tokens there are 1,024 words."""
+    twice = {
+        name: each | {"definition": each["definition"] and {"length": 2 * length}} for name, each in plans("a8")["sets"].items()
+    }
+    found = _verdict(_renamed(plans("a8"), {}, length=length) | {"sets": twice}, "A8", _positions(0.3, 0.2))
+    assert found.verdict == verdict
+    assert ("at most 1,024 words of 10 tokens" in found.finding.reason) == (verdict == NOT_RUN)
+
+
+def test_each_gridworld_is_a_comparison_more(plans):
+    """(abab)*, just shown beside one gridworld at 97.5 %, is open beside two, at 98.3 %."""
+    study = plans("a8")
+
+    def rates(settings, definition):
+        if settings["task.automaton"] != "abab":
+            return _positions(0.3, 0.2)(settings | {"task.automaton": "Grid9"}, definition)
+        return [*spread(0.3, 19), *spread(0.01, 6)] if settings["model.positions"] == "linear" else spread(0.05, 25)
+
+    assert _verdict(study, "A8", rates).verdict == REPRODUCED
+    more = [
+        each for each in _renamed(study, {"Grid9": "Grid4"})["conditions"] if each["settings"]["task"]["automaton"] == "Grid4"
+    ]
+    places = len(study["conditions"])
+    two = study | {
+        "conditions": [*study["conditions"], *(each | {"name": f"{each['name']}_4"} for each in more)],
+        "replicates": [
+            *study["replicates"],
+            *([f"{key}-4", at + places, *seeds] for key, at, *seeds in study["replicates"] if at < len(more)),
+        ],
+    }
+    assert _verdict(two, "A8", rates).verdict == TOO_FEW
 
 
 def test_longer_words(plans):
@@ -464,11 +512,7 @@ def test_heads_that_look_for_the_ends_give_each_verdict(plans, verdict, error, r
 
 def test_heads_are_asked_of_gridworlds(plans):
     manifest = plans("a8") | {"claims": {"A3": {"value": 2}}}
-    settings = [
-        each | {"settings": each["settings"] | {"task": each["settings"]["task"] | {"automaton": "C2"}}}
-        for each in manifest["conditions"]
-    ]
-    manifest |= {"conditions": settings}
+    manifest = _renamed(manifest, {}, automaton="C2")
     (found,) = verdicts(manifest, replicates(manifest, lambda settings, definition: 0.001))
     assert found.verdict == NOT_RUN
     assert "gridworld" in found.finding.reason

@@ -1,4 +1,4 @@
-"""A2: accuracy that is lost again during training, also by runs that end well (Liu's thesis, figure 3.5)."""
+"""A2: accuracy that is lost again after it was reached, also by runs that end well (Liu's thesis, figure 3.5)."""
 
 from collections.abc import Sequence
 
@@ -16,15 +16,17 @@ LOOKS = 10
 
 
 def lost(curve: Sequence[Look]) -> float:
-    """The largest drop of accuracy from the best look so far to a later one."""
+    """The largest drop of accuracy from the best look so far to a later one, once SOLVED has been reached; else 0."""
     high = most = 0.0
     for _, accuracy in curve:
-        most, high = max(most, high - accuracy), max(high, accuracy)
+        high = max(high, accuracy)
+        if high >= SOLVED:
+            most = max(most, high - accuracy)
     return most
 
 
 def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether some run that has solved its automaton at the end lost an accuracy of `value` during training."""
+    """Judge whether some run that has solved its automaton at the end had solved it before, and lost an accuracy of `value`."""
     conditions, name = arms(evidence), in_distribution_set(evidence)
     if not conditions:
         settle(NOT_RUN, "no condition is the plain transformer")
@@ -47,15 +49,16 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
     return decide(
         fell > 0,
         fell == 0,
-        f"{percent(fell, len(well))} of the runs that end well lost {terms.value:g} or more on the way; the most that any lost is "
-        f"{worst:.3f}; at the end {ranges}",
-        f"some run that ends with {SOLVED:g} of the states right must have been {terms.value:g} below its best so far",
+        f"{percent(fell, len(well))} of the runs that end well lost {terms.value:g} or more after they had been right; the most "
+        f"that any lost is {worst:.3f}; at the end {ranges}",
+        f"some run that ends with {SOLVED:g} of the states right must have had as many before, and then have been "
+        f"{terms.value:g} below its best so far",
     )
 
 
 A2 = Claim(
     "A2",
-    "Accuracy is lost again during training, also in runs that end well.",
+    "Accuracy is lost again after it was reached, also in runs that end well.",
     "Liu's thesis, figure 3.5b and c, no numbers printed",
     "accuracy that counts as lost",
     10,

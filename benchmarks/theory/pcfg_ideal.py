@@ -18,7 +18,7 @@ from tasks.distillation.grammars import TERMINALS, grammar
 from tasks.distillation.pcfg import BEGIN, KINDS, MASK, PADDING, PCFG
 from tasks.text.masking import MASKED, RANDOM
 
-CASES = (("cfg3b", 13, 19), ("cfg3b", 14, 19))
+CASES = (("cfg3b", 13, 19, 20_000), ("cfg3b", 14, 28, 10_000))  # grammar, root, length, drawn strings
 
 
 def strings(name: str, symbol: int) -> dict[tuple[int, ...], float]:
@@ -66,6 +66,6 @@ def _shows(rate: float) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    for name, root, length in CASES:
-        share = ideal(PCFG(name, root=root, length=length), 20_000)
-        print(f'("{name}", {root}): {share:.3f},')
+    for name, root, length, count in CASES:
+        share = ideal(PCFG(name, root=root, length=length), count)
+        print(f'("{name}", {root}, {length}): {share:.3f},')

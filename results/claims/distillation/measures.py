@@ -9,6 +9,7 @@ from statistics import fmean
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Part, Terms, decide_all, settle
 from results.claims.compare import between
+from results.claims.distillation.ideal import beside
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE
 from results.claims.distillation.students import Cell, cells, gate_teacher, majority
 from results.claims.distillation.sweep import PEAK, Values, probed
@@ -55,6 +56,7 @@ def progress_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         f"at {cell.horizon} steps the progressive student is better in ",
         f"each of the six must hold in more than {terms.value:.0%} of all replicates: lower L_robust, lower L_close for long n, better "
         "probe of the higher levels",
+        beside(cell.teacher.settings),
     )
 
 

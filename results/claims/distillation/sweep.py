@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.distillation.ideal import beside
 from results.claims.distillation.phases import phases
 from results.claims.distillation.strategies import ONE_SHOT, TWO, first_checkpoint, strategy
 from results.claims.distillation.students import grammars, majority, most_accurate, teacher_of
@@ -103,7 +104,7 @@ def best_where_robust_peaks(evidence: Evidence, terms: Terms, needs: int) -> Fin
         fails,
         f"L_robust of 3-grams peaks at steps {min(peaks)} to {max(peaks)}; the rapid phase is at steps {rises}; median accuracy by first "
         f"checkpoint {shown}; that of the peak is {quantile(short, 0.5):.4f} short of the best, median of seeds; "
-        f"{sum(sign > 0 for sign in good)} of {len(good)} replicates hold",
+        f"{sum(sign > 0 for sign in good)} of {len(good)} replicates hold{beside(checkpoints.teacher.settings)}",
         f"in more than half of all replicates the checkpoint with the largest L_robust must be within {terms.value:g} of the best one "
         "and by more than that better than the last alone",
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.theory.pcfg_ideal import ideal, strings
+from benchmarks.theory.pcfg_ideal import CASES, ideal, strings
 from harness.draw import Draw
 from results.claims.distillation.ideal import IDEAL
 from tasks.distillation.pcfg import PCFG
@@ -22,8 +22,9 @@ def test_the_strings_are_those_that_the_task_draws():
 
 
 def test_the_numbers_beside_claims_are_the_ideal_ones():
-    for (name, root), printed in IDEAL.items():
-        assert ideal(PCFG(name, root=root, length=19), 1500) == pytest.approx(printed, abs=0.01)
+    assert IDEAL.keys() == {case[:3] for case in CASES}
+    for (name, root, length), printed in IDEAL.items():
+        assert ideal(PCFG(name, root=root, length=length), 3000 if root == 13 else 1000) == pytest.approx(printed, abs=0.004)
 
 
 def test_nothing_is_told_where_all_is_hidden():

@@ -119,11 +119,6 @@ def test_the_better_of_several_conditions_is_corrected_for(plans):
     assert "the best of 16 choices" in found.finding.reason
 
 
-def test_an_ideal_observer_stands_beside_accuracies():
-    small = planned("p13", "laptop")
-    assert "an ideal observer has 0.954" in judged(small, "PD-P13", paper).finding.measured
-
-
 def test_seeds_are_paired(plans):
     """Seeds differ by more than strategies do, and each of them gains."""
     spread = lambda arm, place, seed: -0.02 * seed  # noqa: E731
@@ -413,3 +408,24 @@ def test_short_windows_alone_say_nothing_of_long_ones(plans):
     found = progress(plans["p13"], paper, short)
     assert found.verdict == NOT_RUN
     assert "no window of 4 tokens or more" in found.finding.reason
+
+
+@pytest.mark.parametrize(("root", "length", "known"), [(13, 19, "0.961"), (14, 28, "0.962"), (14, 30, None)])
+def test_an_ideal_observer_stands_beside_accuracies(plans, root, length, known):
+    """At the length for which it has been computed."""
+
+    def small(name):
+        conditions = []
+        for each in plans[name]["conditions"]:
+            task = each["settings"]["task"] | {"root": root, "length": length}
+            conditions.append(each | {"settings": each["settings"] | {"task": task}})
+        return plans | {name: plans[name] | {"conditions": conditions}}
+
+    findings = [
+        judged(small("p13")["p13"], "PD-P13", paper),
+        sweep(small("p14")),
+        progress(small("p13")["p13"], paper, measures()),
+    ]
+    ending = "" if known is None else f"; an ideal observer has an accuracy of {known}"
+    assert [found.finding.measured.endswith(ending) for found in findings] == [True] * 3
+    assert ["ideal" in found.finding.measured for found in findings] == [known is not None] * 3

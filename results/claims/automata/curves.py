@@ -49,8 +49,8 @@ def accuracy_is_lost_again(evidence: Evidence, terms: Terms, needs: int) -> Find
     return decide(
         fell > 0,
         fell == 0,
-        f"{percent(fell, len(well))} of the runs that end well lost {terms.value:g} or more after they had been right; the most "
-        f"that any lost is {worst:.3f}; at the end {ranges}",
+        f"{percent(fell, len(well))} of the runs that end well lost {terms.value:g} or more after they had been right; the "
+        f"most that any lost is {worst:.3f}; at the end {ranges}",
         f"some run that ends with {SOLVED:g} of the states right must have had as many before, and then have been "
         f"{terms.value:g} below its best so far",
     )

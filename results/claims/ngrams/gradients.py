@@ -1,7 +1,7 @@
 """N5: the gradient is small on the plateau before the last jump and peaks at that jump (Varre et al. 2025, figure 6).
 
 Rows are those of `evaluate.watch` with a sample: "sample gradient", its norm on fixed strings of the replicate's own. The
-batch's own gradient is mostly noise. The paper's figure shows one peak, at the last jump; the plateau before the first one is short.
+batch's own gradient is mostly noise. The paper's figure shows one peak, at the last jump; the plateau before the first is short.
 """
 
 from typing import NamedTuple

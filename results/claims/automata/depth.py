@@ -53,7 +53,9 @@ def some_depth_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding
         )
     if open_ends and sum(reached) + len(open_ends) == len(reached):
         settle(
-            NOT_RUN, f"{', '.join(open_ends)} is best with most layers: what still more would do was not run", "; ".join(parts)
+            NOT_RUN,
+            f"{', '.join(open_ends)} {'is' if len(open_ends) == 1 else 'are'} best with most layers: what still more would do was not run",
+            "; ".join(parts),
         )
     if all(reached) and len(reached) < SEMIAUTOMATA:
         settle(

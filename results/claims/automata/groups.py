@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from results.claims.claim import NOT_RUN, settle
 from results.claims.evidence import Condition, Evidence
@@ -12,7 +12,7 @@ from results.statistics.intervals import quantile
 MEMORY = re.compile(r"(Dyck|Grid)")
 NON_ABELIAN = re.compile(r"(D\d+|Q8|A\d+|S\d+.*)$")
 CYCLIC = re.compile(r"C\d+$")
-LETTERS = {  # tokens that may be read in one state, by the numbers in the name
+LETTERS: dict[str, Callable[..., int]] = {  # tokens that may be read in one state, by the numbers in the name
     r"C(\d+)": lambda n: n,
     r"C(\d+)\^(\d+)": pow,
     r"A(\d+)": lambda n: n - 2,

@@ -18,7 +18,7 @@ from results.statistics.intervals import Floats
 from results.statistics.survival_slope import beyond_onset
 
 LEARNED = 0.1  # gap below which a pair counts as learned
-MARGIN = 0.2  # tolerance of the slope, to either side
+MARGIN = 0.2  # tolerance of the exponent, to either side
 PLAIN = ("sgd",)  # the case of the proposition
 ADAPTIVE = ("adam", "adamw")  # which divide by the size of past gradients: on them the proposition is silent
 OPTIMIZERS = (*PLAIN, *ADAPTIVE)
@@ -81,7 +81,9 @@ def rare_pairs_take_longer(evidence: Evidence, terms: Terms, needs: int, optimiz
     for name, replicates in by_condition.items():
         times = [learned_between(steps) for steps in replicates]
         shares = [float(np.isfinite(high).mean()) for _, high in times]
-        least = max(terms.gate, 3 / min(len(high) for _, high in times))  # a slope needs three
+        least = max(
+            terms.gate, 4 / min(len(high) for _, high in times)
+        )  # an onset, a scale, an exponent and a spread need four
         if min(shares) < least:
             settle(
                 PRECONDITION,

@@ -73,6 +73,27 @@ def test_attention_alone_comes_by_way_of_the_bigram_below_the_last_level_of_figu
     assert max(ends) < 0.98
 
 
+def test_the_page_tells_when_models_of_attention_alone_leave_the_bigram_and_where_they_end():
+    """docs/explanation/in-context-ngrams.md, "Attention alone" and "Numbers of the paper beside ours"."""
+    page = " ".join(Path("docs/explanation/in-context-ngrams.md").read_text().split())
+    conditions = _conditions("ngram-attention-only")
+    left, ends, others = {}, {}, []
+    for name, (own, last) in conditions.items():
+        steps = [course.escape(2) for course in own]
+        left[name] = [step for step in steps if step is not None]
+        ends[name] = [end for end, step in zip(last, steps, strict=True) if step is not None]
+        others += [end for end, step in zip(last, steps, strict=True) if step is None]
+    first, half = left["one_hot"], np.median(left["one_hot"])
+    assert f"between steps {min(first):,.0f} and {max(first):,.0f}, half of those that do by step {half:,.0f};" in page
+    learned = left["learned"]
+    assert f"{len(learned)} of 25 seeds leave the bigram, half of these by step {np.median(learned):,.0f}" in page
+    assert sum(course.plateau(2) is None for course in conditions["learned"][0]) == 3  # "three do not leave the unigram"
+    told = [f"{min(ends[name]):.3f} to {max(ends[name]):.3f}" for name in ("one_hot", "learned")]
+    assert f"is {told[0]}, and {told[1]} with learned embeddings; of the others it is {min(others):.3f} or more" in page
+    levels = [course.plateau(2) for course in conditions["one_hot"][0]]
+    assert f"| 1.03 on the plateau | {min(levels):.3f} to {max(levels):.3f} | 25 |" in page
+
+
 def test_models_with_mlps_stay_at_the_level_of_figure_7():
     own, _ = _opened("ngram-mlp")
     assert len(own) == 25

@@ -91,6 +91,11 @@ def encoding(n: int = 25, busy: float = 3e-4, name: str = "rotary", **more: obje
     return condition(n, tail(n, 1e-2), tail(n, busy, seed=1), model__positions=name, **more)
 
 
+def penalties(count: int, **more: object) -> list[dict]:
+    """Baselines with penalties that change nothing."""
+    return [base(rare=1e-2, train__sharpen={"kind": "l2", "weight": 0.1 * each}, **more) for each in range(1, count + 1)]
+
+
 def blind(n: int, rare: float, busy: float = 0.0) -> dict:
     return condition(n, rare, busy, model__name="my:Window", model__options=[["context", 5], ["width", 8]])
 
@@ -252,7 +257,12 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
     ],
     "R6-sharpening": [
         (REPRODUCED, [base(), base(rare=1e-4, **SHARPEN)]),
-        (NOT_REPRODUCED, [base(), base(rare=1e-2, **SHARPEN)]),
+        (NOT_RUN, [base(), base(rare=1e-2, **SHARPEN)]),  # one penalty that does nothing is not the best of 144
+        (NOT_REPRODUCED, [base(), *penalties(4)]),
+        (NOT_RUN, [base(), *penalties(3), base(rare=1e-2, narrow=UNLEARNED, **SHARPEN)]),  # a fourth has not learned
+        (REPRODUCED, [base(), *penalties(3), base(rare=1e-4, **SHARPEN)]),
+        (REPRODUCED, [base(), *penalties(3, narrow=UNLEARNED), base(rare=1e-4, **SHARPEN)]),
+        (NOT_RUN, [base(), base(rare=1e-4, train__sharpen={"kind": "entropy", "weight": 0.0})]),  # the baseline again
         (PRECONDITION, [poor(), base(rare=1e-4, **SHARPEN)]),
         (PRECONDITION, [base(), base(rare=1e-4, narrow=UNLEARNED, **SHARPEN)]),
         (TOO_FEW, [base(), base(14, rare=1e-4, **SHARPEN)]),

@@ -6,8 +6,8 @@ A compaction joins these files too. If a step is added again afterwards, readers
 import functools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,32 +96,33 @@ def by_key(rows: pa.Table) -> dict[str, Values[Name]]:
 
     Values that compare two replicates are left out.
     """
+    own = rows.filter((pc.field("stage") == 0) & pc.field("other_key").is_null()).sort_by("step")
     values: dict[str, Values[Name]] = {}
-    for row in sorted(
-        rows.filter((pc.field("stage") == 0) & pc.field("other_key").is_null()).to_pylist(), key=lambda row: row["step"]
-    ):
-        values.setdefault(row["key"], Values())[row["probe"], row["layer"], row["head"], row["item"]] = row["value"]
+    for key, probe, layer, head, item, value in _each(own, "key", "probe", "layer", "head", "item", "value"):
+        values.setdefault(key, Values())[probe, layer, head, item] = value
     return values
 
 
 def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]]:
     """The values of a probe that compares two replicates, by their keys and by layer, head and item, at the last probed step."""
-    own = [row for row in rows.to_pylist() if row["probe"] == probe and row["other_key"] is not None]
+    own = rows.filter((pc.field("probe") == probe) & pc.field("other_key").is_valid()).sort_by("step")
     values: dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]] = {}
-    for row in sorted(own, key=lambda row: row["step"]):
-        values.setdefault(frozenset((row["key"], row["other_key"])), Values())[row["layer"], row["head"], row["item"]] = row[
-            "value"
-        ]
+    for key, other, layer, head, item, value in _each(own, "key", "other_key", "layer", "head", "item", "value"):
+        values.setdefault(frozenset((key, other)), Values())[layer, head, item] = value
     return values
 
 
 def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, Items]]:
     """Values of a probe by key, step and item. Of runs with different options, which its name shows, the one with most rows is taken."""
-    named = [row for row in rows.to_pylist() if row["probe"] == probe or row["probe"].startswith(f"{probe}-")]
-    counts = Counter(row["probe"] for row in named)
+    named = rows.filter((pc.field("probe") == probe) | pc.starts_with(pc.field("probe"), f"{probe}-"))
+    counts = Counter(named["probe"].to_pylist())
     chosen = max(sorted(counts), key=lambda name: counts[name], default=probe)
     values: dict[str, dict[int, Items]] = {}
-    for row in named:
-        if row["probe"] == chosen:
-            values.setdefault(row["key"], {}).setdefault(row["step"], Items())[row["item"]] = row["value"]
+    for key, step, item, value in _each(named.filter(pc.field("probe") == chosen), "key", "step", "item", "value"):
+        values.setdefault(key, {}).setdefault(step, Items())[item] = value
     return values
+
+
+def _each(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """These columns row by row: some times as fast as `to_pylist` of the table, which makes a mapping of every row."""
+    return zip(*(rows[column].to_pylist() for column in columns), strict=True)

@@ -4,6 +4,7 @@ python -m benchmarks.throughput --device cpu --out benchmarks/results/cpu
 """
 
 import argparse
+import json
 import math
 import os
 import statistics
@@ -11,13 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from benchmarks import report
 from benchmarks.cases import CASES, Case, bytes_of
 from benchmarks.tables import add_device, conditions, precision_of, write
 from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
-from harness.machine.device import resolve
+from harness.machine.device import describe, resolve
 from harness.machine.memory import free_memory
 from harness.planning.throughput import SIZES
 from results.plain_values import Row
@@ -215,44 +218,81 @@ def auto_size(case: Case, device: str, precision: str, largest: int, processes: 
 def run(
     options: argparse.Namespace, say: Callable[[str], None], keep: Callable[[list[Row]], None] = lambda rows: None
 ) -> list[Row]:
-    """The rows of all cases that were asked for; keep(rows so far) is called after each case."""
+    """The rows of all cases that were asked for; keep(rows so far) is called after each case.
+
+    A case that --work has, measured by the same options on the same device, is not measured again.
+    """
     rows: list[Row] = []
+    before = _measured_before(options)
     for name in options.cases:
-        case = CASES[name]
-        sizes, chosen = list(options.sizes), None
-        if options.auto and "packed" in options.kinds:
-            say(f"{name}: what auto chooses")
-            try:
-                chosen = auto_size(case, options.device, options.precision, SIZES[options.device][-1], options.processes)
-                sizes = sorted({*sizes, chosen})
-            except Failed as error:
-                say(f"{name}: auto failed: {error}")
-                rows.append(
-                    _row(case, Variant("packed", True, 0, options.processes), options.device, options.precision)
-                    | {"auto": True, "note": f"auto failed: {error}"}
-                )
-        wanted = variants_of(case, sizes, options.kinds, options.processes, options.several)
-        if options.needed:
-            wanted = [variant for variant in wanted if variant.needed or variant.kind not in ("vmap", "packed")]
-        wanted = with_compiled(wanted, options.compile)
-        lacking = {variant: reason for variant in wanted if (reason := variant.missing(case)) is not None}
-        room = options.memory or int(free_memory(resolve(options.device)) * _ROOM)
-        together, refused = groups(case, [variant for variant in wanted if variant not in lacking], options.device, room)
-        for number, group in enumerate(together):
-            measured = measure(case, group, options.device, options.precision, options.seconds, options.rounds, say)
-            rows += [row | {"group": number} for row in measured if number == 0 or row["variant"] not in _REFERENCES]
-        for variant, reason in (lacking | refused).items():
-            rows.append(_row(case, variant, options.device, options.precision) | {"note": reason})
-        for row in rows:
-            if row["case"] == name and row["variant"] == "packed needed" and row["size"] == chosen:
-                row["auto"] = True
-        keep([{"group": None} | row for row in rows])
+        if name in before:
+            say(f"{name}: measured before, in {options.work}")
+            rows += before[name]
+        else:
+            fresh = _rows_of(name, options, say)
+            rows += fresh
+            if options.work:
+                with open(options.work, "a") as file:
+                    file.write(json.dumps({"asked": _asked(options), "case": name, "rows": fresh}) + "\n")
+        keep(rows)
+    return rows
+
+
+def _rows_of(name: str, options: argparse.Namespace, say: Callable[[str], None]) -> list[Row]:
+    rows: list[Row] = []
+    case = CASES[name]
+    sizes, chosen = list(options.sizes), None
+    if options.auto and "packed" in options.kinds:
+        say(f"{name}: what auto chooses")
+        try:
+            chosen = auto_size(case, options.device, options.precision, SIZES[options.device][-1], options.processes)
+            sizes = sorted({*sizes, chosen})
+        except Failed as error:
+            say(f"{name}: auto failed: {error}")
+            rows.append(
+                _row(case, Variant("packed", True, 0, options.processes), options.device, options.precision)
+                | {"auto": True, "note": f"auto failed: {error}"}
+            )
+    wanted = variants_of(case, sizes, options.kinds, options.processes, options.several)
+    if options.needed:
+        wanted = [variant for variant in wanted if variant.needed or variant.kind not in ("vmap", "packed")]
+    wanted = with_compiled(wanted, options.compile)
+    lacking = {variant: reason for variant in wanted if (reason := variant.missing(case)) is not None}
+    room = options.memory or int(free_memory(resolve(options.device)) * _ROOM)
+    together, refused = groups(case, [variant for variant in wanted if variant not in lacking], options.device, room)
+    for number, group in enumerate(together):
+        measured = measure(case, group, options.device, options.precision, options.seconds, options.rounds, say)
+        rows += [row | {"group": number} for row in measured if number == 0 or row["variant"] not in _REFERENCES]
+    for variant, reason in (lacking | refused).items():
+        rows.append(_row(case, variant, options.device, options.precision) | {"note": reason})
+    for row in rows:
+        if row["variant"] == "packed needed" and row["size"] == chosen:
+            row["auto"] = True
     return [{"group": None} | row for row in rows]
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """What the rows of a case depend on."""
+    names = "precision sizes kinds seconds rounds processes several auto compile needed memory".split()
+    return {"device": describe(resolve(options.device))} | {name: _plain(getattr(options, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value  # as it comes back from JSON
+
+
+def _measured_before(options: argparse.Namespace) -> dict[str, list[Row]]:
+    """The rows of each case in --work that were asked for by the same options."""
+    if not options.work or not Path(options.work).exists():
+        return {}
+    lines = [json.loads(line) for line in Path(options.work).read_text().splitlines()]
+    return {line["case"]: line["rows"] for line in lines if line["asked"] == _asked(options)}
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
     add_device(parser, "throughput")
+    parser.add_argument("--work", help="file of the cases that are measured: the same command goes on from there")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=f"of {', '.join(CASES)}")
     parser.add_argument("--sizes", nargs="+", type=int, help="replicates a pack (default: 1 4 16 64, on CUDA 256 too)")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="the plain models always run")

@@ -119,8 +119,9 @@ def _taken(load: Callable[[list[str]], Any], wanted: list[list[str]]) -> list[st
 
 
 def _few(words: list[str]) -> list[str]:
-    """The words with one replicate if the page asks for dozens."""
-    return [re.sub(r"^replicates=\d\d+$", "replicates=1", word) for word in words]
+    """The words with one replicate if the page asks for dozens, and ten steps if it asks for hundreds."""
+    words = [re.sub(r"^replicates=\d\d+$", "replicates=1", word) for word in words]
+    return [re.sub(r"^train\.steps=\d{3,}$", "train.steps=10", word) for word in words]
 
 
 def _key(words: list[str]) -> list[str]:

@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in write(options.manifests, options.tiny):
             print(path)
         return 0
+    options.out, options.work = options.out.resolve(), options.work.resolve()  # the commands below run in the project's folder
     for folder in (options.out, options.work):
         folder.mkdir(parents=True, exist_ok=True)
     ends = time.monotonic() + _LIMIT_S
@@ -62,10 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _commands(options: argparse.Namespace) -> list[list[str]]:
     """The commands of a part that trains no study, each with a folder of its own in --out."""
-    device, out = ["--device", options.device], str(options.out)
+    device, out, work = ["--device", options.device], str(options.out), str(options.work)
+
+    def places(name: str) -> list[str]:
+        return ["--work", f"{work}/{name}.jsonl", "--out", f"{out}/{name}"]
+
     if options.part == "correctness":
         tiny = ["--tiny"] if options.tiny else []
-        return [["benchmarks.first_gpu.correctness", *device, *tiny, "--work", str(options.work), "--out", out]]
+        return [["benchmarks.first_gpu.correctness", *device, *tiny, "--work", work, "--out", out]]
     quick = [
         "--several",
         "0",
@@ -81,14 +86,14 @@ def _commands(options: argparse.Namespace) -> list[list[str]]:
         fewest = ["1", *sizes] if options.tiny else sizes[:3]
         auto = ["--no-auto"] if options.tiny else []
         return [
-            [*packed, *auto, "--cases", *cases, "--sizes", *sizes, "--out", f"{out}/throughput"],
+            [*packed, *auto, "--cases", *cases, "--sizes", *sizes, *places("throughput")],
             ["benchmarks.memory", *device, "--cases", *memory, "--sizes", *fewest, "--out", f"{out}/memory"],
         ]
     peers = [*timed, "--kinds", "plain", "x-transformers", "packed", "--needed", "--no-auto"]
     if options.tiny:  # compiling takes a minute on a CPU
-        return [[*peers, "--cases", *cases, "--sizes", *sizes, "--out", f"{out}/peers"]]
+        return [[*peers, "--cases", *cases, "--sizes", *sizes, *places("peers")]]
     return [
-        [*peers, "--compile", "packed", "--cases", case, "--sizes", size, "--out", f"{out}/peers-{case}"]
+        [*peers, "--compile", "packed", "--cases", case, "--sizes", size, *places(f"peers-{case}")]
         for case, size in _PEERS.items()
     ]
 

@@ -62,6 +62,30 @@ def test_what_can_not_run_is_named(monkeypatch):
     assert "tiny: x-transformers is not installed: x-transformers (R = 1, 2 processes)" in text
 
 
+def test_a_case_that_was_measured_is_not_measured_again(monkeypatch, tmp_path):
+    measured = []
+
+    def stopped_at_the_second(case, group, *rest):
+        if len(measured) == 1:
+            raise KeyboardInterrupt
+        measured.append(case.name)
+        return [throughput._row(case, each, "cpu", "fp32") | {"rate": 5.0, "rates": [5.0]} for each in group.variants]
+
+    monkeypatch.setattr(throughput, "measure", stopped_at_the_second)
+    words = ["--cases", "tiny", "L1-d64-T128", "--sizes", "2", "--kinds", "packed", "--no-auto"]
+    words += ["--memory", "3000000000", "--work", str(tmp_path / "work.jsonl")]
+    with pytest.raises(KeyboardInterrupt):
+        throughput.run(throughput.options_of(words), str)
+    measured[:] = ["tiny", "so that nothing stops it"]
+    rows = throughput.run(throughput.options_of(words), str)
+    assert measured[2:] == ["L1-d64-T128"]
+    assert {(row["case"], row["rate"]) for row in rows} == {("tiny", 5.0), ("L1-d64-T128", 5.0)}
+    assert throughput.run(throughput.options_of(words), str) == rows
+    assert measured[3:] == []
+    throughput.run(throughput.options_of([*words, "--rounds", "7"]), str)
+    assert measured[3:] == ["tiny", "L1-d64-T128"], "other options are other numbers"
+
+
 def test_blocks_without_residence_and_what_was_warned_of():
     variants = (Variant("plain", False), Variant("vmap", True, 2))
     rows = throughput.measure(CASES["tiny"], Group(variants, resident=False), "cpu", "fp32", 0.01, 1, lambda text: None)

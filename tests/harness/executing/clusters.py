@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 # two packs at once, long enough to be killed in the midst of them, and two that are not waited for
-SLOW = ("conditions.transformer.train.steps=3000", "replicates=2", "pack.size=1")
+SLOW = ("conditions.transformer.train.steps=1200", "replicates=2", "pack.size=1")
 
 
 def environment_without_ray(**more):

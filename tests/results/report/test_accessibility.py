@@ -47,7 +47,7 @@ addEventListener("message", event => {{
   document.getElementById("found").textContent = JSON.stringify(found);
 }});
 </script>{frames}</html>"""  # a frame may be done before the next one is parsed, so the listener comes first
-WHOLE = {"automata": "a8", "distillation": "p9", "ngrams": "ngram-stationarity"}  # small stores of docs/studies
+WHOLE = {"automata": "a3", "distillation": "p9", "ngrams": "ngram-stationarity"}  # small stores of docs/studies
 OWN_FIGURES = {  # stores whose other figures would take long, and are of the kinds that the whole pages have
     "dyck": (dyck.FAMILY, "dyck-lengths"),
     "lego": (lego.FAMILY, "lego-self-training"),

@@ -51,7 +51,7 @@ def glitches(
     "--strings", default=4096, show_default=True, help="Number of perturbed strings to search for the cause of a glitch."
 )
 @click.option("--replays", default=1024, show_default=True, help="Number of fresh strings of each family that test the cause.")
-@click.option("--seed", default=0, help="Seed of the strings.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the strings.")
 @click.option(
     "--corpora",
     default=1,
@@ -90,10 +90,10 @@ def trace(
 @click.command("language-model")
 @click.argument("folders", nargs=-1, required=True, metavar="FOLDER…")
 @click.option("--store", required=True, help="Path or URI of the store.")
-@click.option("--study", default="language-models", help="Name of the study in the store.")
+@click.option("--study", default="language-models", show_default=True, help="Name of the study in the store.")
 @click.option("--lengths", help="Lengths of the strings, such as 16,32,64. Default: 16 to 512.")
-@click.option("--strings", default=500, help="Number of strings of each length.")
-@click.option("--seed", default=0, help="Seed of the strings.")
+@click.option("--strings", default=500, show_default=True, help="Number of strings of each length.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the strings.")
 @click.option("--device", default="auto", help="auto (default), cpu, cuda or cuda:N.")
 def language_model(
     folders: tuple[str, ...], store: str, study: str, lengths: str | None, strings: int, seed: int, device: str

@@ -152,7 +152,7 @@ KEPT_CONDITIONS = {
     "my-gauntlet": ["transformer", "lstm"],
     "fflm-simulation": ["half_none", "drift"],
 }  # more than the first
-TRACED = ("traced", "additivity")  # with a wrong read in some string
+TRACED = ("traced", "additivity", "additivity-learned")  # with a wrong read in some string
 
 
 def _run(job: dict) -> dict:

@@ -127,8 +127,12 @@ class Part(NamedTuple):
 
 
 def decide_all(parts: Sequence[Part], before: str, reason: str, after: str = "") -> Finding:
-    """The verdict where all parts must hold and any one can refute the claim. before, after: text around what they measured."""
-    measured = f"{before}{'; '.join(part.measured for part in parts)}{after}"
+    """The verdict where all parts must hold and any one can refute the claim. before, after: text around what they measured.
+
+    Parts that refute it are told first, then those that are undecided: the first ones decide.
+    """
+    told = sorted(parts, key=lambda part: (not part.fails, part.holds))
+    measured = f"{before}{'; '.join(part.measured for part in told)}{after}"
     return decide(bool(parts) and all(part.holds for part in parts), any(part.fails for part in parts), measured, reason)
 
 

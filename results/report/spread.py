@@ -70,6 +70,6 @@ def _cells(scored: list[tuple[int, ...]], planned: int, shared: bool) -> list[st
         f"{spread.mean:.3g}",
         "–" if spread.icc is None or interval is None else f"{spread.icc:.3g} [{interval.low:.3g}, {interval.high:.3g}]",
         f"{spread.between / total:.1%}" if total else "–",
-        "–" if spread.p is None else f"{spread.p:.2g}",
+        "–" if spread.p is None else f"{spread.p:.2g}" if spread.p else "below 1e-300",  # 0 is what float64 can't hold
         spread.outcome,
     ]

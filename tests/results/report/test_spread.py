@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.report.spread import show_spread
+from results.report.spread import _cells, show_spread
 from results.statistics.variance import effective, icc_interval, split
 from results.store.tables import committed, open_store, read
 from tests.results.synthetic import SETS, manifest, write
@@ -40,3 +40,12 @@ def test_a_set_of_one_string_has_no_split(tmp_path, monkeypatch):
     write(store, manifest())
     show_spread(store, said.append)
     assert sum("needs at least 2 strings" in line for line in said) == 2
+
+
+def test_a_probability_that_is_too_small_for_a_number_is_not_0():
+    errors = [[10] * 20, [10**6 - 10] * 20]
+    counts = [(wrong, 10**6, 10**6, wrong, wrong, 10**6) for seeds in errors for wrong in seeds]
+    cells = _cells(counts, len(counts), shared=False)
+    assert split(*effective(*map(list, zip(*counts, strict=True)))).p == 0
+    assert "below 1e-300" in cells
+    assert "0" not in cells[2:]

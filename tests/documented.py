@@ -119,9 +119,14 @@ def _taken(load: Callable[[list[str]], Any], wanted: list[list[str]]) -> list[st
 
 
 def _few(words: list[str]) -> list[str]:
-    """The words with one replicate if the page asks for dozens, and ten steps if it asks for hundreds."""
-    words = [re.sub(r"^replicates=\d\d+$", "replicates=1", word) for word in words]
-    return [re.sub(r"^train\.steps=\d{3,}$", "train.steps=10", word) for word in words]
+    """The words with one replicate where the page asks for dozens, ten steps for hundreds, and the first of several conditions."""
+    for many, few in (
+        (r"^((?:conditions\.\w+\.)?replicates)=\d\d+$", r"\1=1"),
+        (r"^train\.steps=\d{3,}$", "train.steps=10"),
+        (r"^only=\[(\w+),.*\]$", r"only=[\1]"),
+    ):
+        words = [re.sub(many, few, word) for word in words]
+    return words
 
 
 def _key(words: list[str]) -> list[str]:

@@ -24,14 +24,14 @@ class Exceeds(NamedTuple):
     ratio: float
 
     def __str__(self) -> str:
-        return f"{factor(self.ratio)} (P = {self.chance:.2f} {between(self.interval)})"
+        return f"{factor(self.ratio)} ({probability(self.chance, self.interval)})"
 
     def moves(self, to_first: bool) -> str:
         """How the median changes from one to the other, such as "rises 6.7×", "falls to 0.20×" or "stays the same"."""
         ratio = self.ratio if to_first else float(divide(1.0, self.ratio))
         moved = "rises" if ratio > 1 else "falls to" if ratio < 1 else "stays the same"  # both are 0, or both infinite
         by = "" if moved == "stays the same" else f" {factor(ratio)}"
-        return f"{moved}{by} (P = {self.chance:.2f} {between(self.interval)})"
+        return f"{moved}{by} ({probability(self.chance, self.interval)})"
 
 
 def exceeds(first: ArrayLike, second: ArrayLike, factor: float, confidence: float = CONFIDENCE) -> Exceeds:
@@ -99,3 +99,8 @@ def percent(count: int, total: int) -> str:
 
 def between(interval: Interval) -> str:
     return f"[{interval.low:.3g}, {interval.high:.3g}]"
+
+
+def probability(chance: float, interval: Interval) -> str:
+    """A chance with its interval, such as "P = 0.96 [0.81, 0.99]"; one that would be written as 0.00 is "P < 0.005"."""
+    return f"{'P < 0.005' if chance < 0.005 else f'P = {chance:.2f}'} {between(interval)}"

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, higher_by_pairs
+from results.claims.compare import between, higher_by_pairs, probability
 from results.claims.distillation.parity import LABELS, looks_of, reached, said, strategy
 from results.claims.distillation.students import median
 from results.claims.evidence import Condition, Evidence, differing
@@ -108,8 +108,7 @@ def wider_is_earlier(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     return decide(
         interval.low > 0.5,
         any(neighbours.high < 0.5 for _, neighbours in chances),
-        f"median steps to an accuracy of {terms.value:g} by width {shown}; the widest before the narrowest: P = {ends:.2f} "
-        f"{between(interval)}",
+        f"median steps to an accuracy of {terms.value:g} by width {shown}; the widest before the narrowest: {probability(ends, interval)}",
         "that chance must lie above 1/2, and for no neighbours below it",
     )
 

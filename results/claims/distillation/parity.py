@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Terms, decide_all, settle
-from results.claims.compare import between, higher_by_pairs
+from results.claims.compare import higher_by_pairs, probability
 from results.claims.distillation import strategies
 from results.claims.distillation.strategies import LABELS, ONE_SHOT, PROGRESSIVE, TWO
 from results.claims.distillation.students import BySeed, median, teacher_of
@@ -139,7 +139,7 @@ def sooner(
             settle(NOT_RUN, f"{other.name} has other batches than {first.name}, and the claim is of equal numbers of strings")
         own, theirs = (reached(seen, condition, terms.value, horizon) for condition in (first, other))
         chance, interval = later(own, theirs, not apart, needs, 1 - 0.05 / len(pairs))
-        text = f"{said(median(own))} against {said(median(theirs))} of {other.name} (P = {chance:.2f} {between(interval)})"
+        text = f"{said(median(own))} against {said(median(theirs))} of {other.name} ({probability(chance, interval)})"
         parts.append(Part(interval.low > 0.5, interval.high < 0.5, f"{group.name}: {text}"))
     return decide_all(
         parts,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Terms, decide, decide_all, settle
-from results.claims.compare import above, between
+from results.claims.compare import above, between, probability
 from results.claims.distillation.parity import LABELS, strategy
 from results.claims.distillation.students import median, most_accurate, together
 from results.claims.evidence import Condition, Evidence
@@ -115,7 +115,7 @@ def pairs_inside_are_best(evidence: Evidence, terms: Terms, needs: int) -> Findi
         common = common_seeds([inside, means[kind]], needs, "have all students")
         gains = [inside[seeds] - means[kind][seeds] - terms.value for seeds in common]
         chance, interval = pair_superiority(gains, 1 - 0.05 / 2)
-        text = f"than {kind} ({median(means[kind]):.3f}): P = {chance:.2f} {between(interval)}"
+        text = f"than {kind} ({median(means[kind]):.3f}): {probability(chance, interval)}"
         compared.append(Part(interval.low > 0.5, interval.high < 0.5, text))
     best = most_accurate(members["pairs inside"], test)
     return decide_all(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import between, higher_by_pairs, median_accuracy
+from results.claims.compare import higher_by_pairs, median_accuracy, probability
 from results.claims.evidence import Condition, Evidence, Seeds, differing
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY, sentences_wrong, sets_by_length
 from results.claims.requirements import only, require, require_each
@@ -165,7 +165,7 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     stops = twice.low >= terms.value and last.high < terms.value and interval.low > 0.5
     goes_on = median_accuracy(wrong(evidence, other, along[max(along)]))
     measured = (
-        f"at {max(along)} {base.name} errs more than {other.name}: P = {chance:.2f} {between(interval)}, {how}; {'; '.join(kept)}; "
+        f"at {max(along)} {base.name} errs more than {other.name}: {probability(chance, interval)}, {how}; {'; '.join(kept)}; "
         f"{describe(evidence, base, along)}; {describe(evidence, other, along)}"
     )
     if stops and goes_on.high < terms.value:

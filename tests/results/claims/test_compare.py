@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from results.claims.compare import exceeds, share_below
+from results.claims.compare import exceeds, probability, share_below
+from results.statistics.intervals import Interval
 
 INF = np.inf
 
@@ -21,3 +22,10 @@ def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() ->
     assert share_below(0, 25, 0.24, 25) == pytest.approx(0.0111, abs=3e-4)
     assert share_below(0, 25, 0.24, None) == pytest.approx(0.76**25)
     assert share_below(9, 25, 0.24, 25) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("chance", "said"), [(0.0012, "P < 0.005 [0, 0.01]"), (0.0, "P < 0.005 [0, 0.01]"), (0.04, "P = 0.04 [0, 0.01]")]
+)
+def test_a_small_chance_is_not_written_as_0_00(chance: float, said: str) -> None:
+    assert probability(chance, Interval(0.0, 0.01)) == said

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks import report
 from benchmarks.cases import CASES, Case, bytes_of
 from benchmarks.tables import add_device, conditions, precision_of, write
@@ -22,6 +24,7 @@ from benchmarks.variants import KINDS, Variant
 from benchmarks.worker import Failed, Worker, job_of
 from harness.machine.device import describe, resolve
 from harness.machine.memory import free_memory
+from harness.machine.provenance import code_state
 from harness.planning.throughput import SIZES
 from results.plain_values import Row
 
@@ -220,25 +223,27 @@ def run(
 ) -> list[Row]:
     """The rows of all cases that were asked for; keep(rows so far) is called after each case.
 
-    A case that --work has, measured by the same options on the same device, is not measured again.
+    A case in the file --work that was measured with the same options, device and code is not measured again.
     """
     rows: list[Row] = []
-    before = _measured_before(options)
+    asked = _asked(options)
+    before = _measured_before(options.work, asked)
     for name in options.cases:
         if name in before:
-            say(f"{name}: measured before, in {options.work}")
+            say(f"{name}: measured before; remove {options.work} to measure it again")
             rows += before[name]
         else:
             fresh = _rows_of(name, options, say)
             rows += fresh
             if options.work:
                 with open(options.work, "a") as file:
-                    file.write(json.dumps({"asked": _asked(options), "case": name, "rows": fresh}) + "\n")
+                    file.write(json.dumps({"asked": asked, "case": name, "rows": fresh}) + "\n")
         keep(rows)
     return rows
 
 
 def _rows_of(name: str, options: argparse.Namespace, say: Callable[[str], None]) -> list[Row]:
+    """Measure a case: the rows of its groups, and those of variants that can't run, with the reason."""
     rows: list[Row] = []
     case = CASES[name]
     sizes, chosen = list(options.sizes), None
@@ -272,27 +277,24 @@ def _rows_of(name: str, options: argparse.Namespace, say: Callable[[str], None])
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    """What the rows of a case depend on."""
+    """What the rows of a case depend on, in types that JSON gives back."""
     names = "precision sizes kinds seconds rounds processes several auto compile needed memory".split()
-    return {"device": describe(resolve(options.device))} | {name: _plain(getattr(options, name)) for name in names}
+    where = {"device": describe(resolve(options.device)), "torch": torch.__version__, "code": list(code_state())}
+    return where | {name: getattr(options, name) for name in names}
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value  # as it comes back from JSON
-
-
-def _measured_before(options: argparse.Namespace) -> dict[str, list[Row]]:
-    """The rows of each case in --work that were asked for by the same options."""
-    if not options.work or not Path(options.work).exists():
+def _measured_before(work: str | None, asked: dict[str, Any]) -> dict[str, list[Row]]:
+    """The rows in the file `work` that were asked for in the same way, by case."""
+    if not work or not Path(work).exists():
         return {}
-    lines = [json.loads(line) for line in Path(options.work).read_text().splitlines()]
-    return {line["case"]: line["rows"] for line in lines if line["asked"] == _asked(options)}
+    lines = map(json.loads, Path(work).read_text().splitlines())
+    return {line["case"]: line["rows"] for line in lines if line["asked"] == asked}
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
     add_device(parser, "throughput")
-    parser.add_argument("--work", help="file of the cases that are measured: the same command goes on from there")
+    parser.add_argument("--work", help="file that keeps each measured case, so that the same command goes on after a stop")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE", help=f"of {', '.join(CASES)}")
     parser.add_argument("--sizes", nargs="+", type=int, help="replicates a pack (default: 1 4 16 64, on CUDA 256 too)")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="the plain models always run")
@@ -304,7 +306,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--no-auto", dest="auto", action="store_false", help="leave out what pack.size: auto chooses")
     parser.add_argument(
-        "--compile", nargs="+", choices=KINDS, default=(), help="kinds to be timed through torch.compile as well"
+        "--compile", nargs="+", choices=KINDS, default=[], help="kinds to be timed through torch.compile as well"
     )
     parser.add_argument("--needed", action="store_true", help="packed and vmap with needed positions alone")
     parser.add_argument("--memory", type=int, help="bytes that resident processes may take (default: most of what is free)")
@@ -316,6 +318,8 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.processes = options.processes or (1 if cuda else min(2, os.cpu_count() or 1))
     options.several = (4 if cuda else 0) if options.several is None else options.several
     options.precision = precision_of(options)
+    if options.work and not Path(options.work).absolute().parent.is_dir():
+        parser.error(f"--work {options.work}: there is no folder {Path(options.work).parent}; make it first")
     for name in ("seconds", "rounds", "processes", "study_steps"):
         value = getattr(options, name)
         if not (math.isfinite(value) and value > 0):

@@ -129,7 +129,7 @@ class Part(NamedTuple):
 def decide_all(parts: Sequence[Part], before: str, reason: str, after: str = "") -> Finding:
     """The verdict where all parts must hold and any one can refute the claim. before, after: text around what they measured.
 
-    Parts that refute it are told first, then those that are undecided: the first ones decide.
+    Parts that refute the claim are told first, then those that are undecided, so that a shortened text keeps what decides.
     """
     told = sorted(parts, key=lambda part: (not part.fails, part.holds))
     measured = f"{before}{'; '.join(part.measured for part in told)}{after}"

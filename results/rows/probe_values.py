@@ -124,5 +124,5 @@ def by_step(rows: pa.Table, probe: str) -> dict[str, dict[int, Items]]:
 
 
 def _each(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """These columns row by row: some times as fast as `to_pylist` of the table, which makes a mapping of every row."""
+    """These columns row by row. Faster than `to_pylist` of the table, which makes a mapping of every row."""
     return zip(*(rows[column].to_pylist() for column in columns), strict=True)

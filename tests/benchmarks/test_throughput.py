@@ -84,6 +84,15 @@ def test_a_case_that_was_measured_is_not_measured_again(monkeypatch, tmp_path):
     assert measured[3:] == []
     throughput.run(throughput.options_of([*words, "--rounds", "7"]), str)
     assert measured[3:] == ["tiny", "L1-d64-T128"], "other options are other numbers"
+    monkeypatch.setattr(throughput, "code_state", lambda: ("f00d", False))
+    throughput.run(throughput.options_of(words), str)
+    assert measured[5:] == ["tiny", "L1-d64-T128"], "so is other code"
+
+
+def test_a_file_for_measured_cases_in_no_folder_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        throughput.options_of(["--work", str(tmp_path / "none" / "work.jsonl")])
+    assert f"there is no folder {tmp_path / 'none'}" in capsys.readouterr().err
 
 
 def test_blocks_without_residence_and_what_was_warned_of():

@@ -3,7 +3,7 @@
 import pytest
 
 from results.claims import REGISTRY, reductions, terms_of
-from results.claims.claim import TOO_FEW, decide_all
+from results.claims.claim import NOT_REPRODUCED, TOO_FEW, Part, decide_all
 from results.claims.compare import above
 
 
@@ -65,3 +65,14 @@ def test_a_factor_that_is_divided_by_is_at_least_1(name: str) -> None:
 def test_nothing_that_was_compared_shows_nothing() -> None:
     assert above([], 0.5) == (False, False)
     assert decide_all([], "", "").verdict == TOO_FEW
+
+
+def test_what_decides_a_claim_is_told_first() -> None:
+    parts = [
+        Part(True, False, "held"),
+        Part(False, False, "open"),
+        Part(False, True, "refuting"),
+        Part(True, False, "held too"),
+    ]
+    found = decide_all(parts, "", "")
+    assert (found.verdict, found.measured) == (NOT_REPRODUCED, "refuting; open; held; held too")

@@ -143,9 +143,9 @@ def select(points: list[Point], only: Value) -> list[Point]:
 
 
 def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> None:
-    """StudyError for a command-line key that a condition sets too, which would be lost in silence."""
+    """StudyError for a command-line key that a condition sets to another value, so that it would be lost in silence."""
     for path, value in leaves({key: given[key] for key in VARIED if key in given}):
-        setters = [point.name for point in points if _hides(point, path)]
+        setters = [point.name for point in points if _hides(point, path, value)]
         if setters:
             more = f" and {len(setters) - 6} more" if len(setters) > 6 else ""
             raise StudyError(
@@ -161,13 +161,16 @@ def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> N
             )
 
 
-def _hides(point: Point, path: str) -> bool:
-    """Whether a point sets what is given at `path`; lists of seeds are a number of replicates too, and the other way round."""
+def _hides(point: Point, path: str, value: Value) -> bool:
+    """Whether a point sets something else than the `value` given at `path`.
+
+    Lists of seeds are a number of replicates too, and the other way round.
+    """
     if path == "replicates" and {"init", "data"} & set(mapping(point.sets, "seeds")):
         return True
     if path.startswith(("seeds.init", "seeds.data")) and "replicates" in point.sets:
         return True
-    return any(overlap(path, other) for other, _ in leaves(point.sets))
+    return any(overlap(path, other) and (other, own) != (path, value) for other, own in leaves(point.sets))
 
 
 def refuse_lost_replicates(given: Tree, merged: Tree, where: str) -> None:

@@ -45,7 +45,7 @@ def command(tmp_path, capsys):
         ("task.length=17", "task.length = 17 is not an even number of tokens"),
         ("task.p_write=0.7", "must be non-negative and sum to 1"),
         ("replicates=0", "replicates = 0 must be a whole number of at least 1"),
-        ("model.width=8", "also set by 1 of 2 conditions (lstm)"),
+        ("model.width=32", "also set by 1 of 2 conditions (lstm)"),
         ("evaluate.sets.sparse.sequences=-5", "evaluate.sets.sparse.sequences = -5 must be a whole number"),
         ("model.heads=3", "model.heads = 3 does not divide model.width = 16"),
         ("wandb=ofline", "wandb = 'ofline' must be off or offline or online"),
@@ -68,6 +68,11 @@ def test_bad_overrides_are_refused_in_one_sentence(command, override, sentence, 
     assert error.startswith("error: ")
     assert error.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_override_that_says_what_a_condition_sets_is_no_contradiction(command):
+    status, _, error = command("plan", "STUDY", "replicates=1", "conditions.transformer.replicates=1", "conditions.lstm.replicates=1")
+    assert (status, "also set by" in error) == (0, False)
 
 
 def test_a_store_that_cannot_be_written_is_refused(command, tmp_path):

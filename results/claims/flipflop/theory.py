@@ -8,8 +8,8 @@ import scipy
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, percent
 from results.claims.evidence import Condition, Evidence
-from results.claims.flipflop.read_sets import gate_in_distribution
-from results.claims.requirements import probed_conditions
+from results.claims.flipflop.read_sets import gate_in_distribution, training_sets
+from results.claims.requirements import gate_learned, probed_conditions
 from results.grouping import grouped
 from results.rows.probe_values import Items, Name, by_item, parts
 from results.statistics.intervals import clopper_pearson
@@ -21,8 +21,12 @@ RARER = 2  # failures of each sign, below which 15 failures cannot show an assoc
 
 
 def attention_dilutes(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether no weight exceeds its bound, and weights fall from the shortest to the longest strings in enough replicates."""
+    """Judge whether no weight exceeds its bound, and weights fall from the shortest to the longest strings in enough replicates.
+
+    The even attention of a model that has learned nothing would pass, so every probed condition is gated on its training distribution.
+    """
     conditions = probed_conditions(evidence, "dilution", needs)
+    gate_learned(evidence, conditions, training_sets)
     exceeding, heads, low, fell, total, told = 0, 0, 0, 0, 0, 0
     for condition in conditions:
         for _, values in evidence.probed(condition, "dilution"):

@@ -63,6 +63,11 @@ def test_dilution_gives_the_verdict_that_its_rows_deserve(verdict, n, rows, tmp_
     assert judged(tmp_path, "T2", [condition(n)], lambda number, seed: rows(seed)) == verdict
 
 
+def test_even_attention_of_models_that_have_learned_nothing_shows_no_dilution(tmp_path):
+    untrained = condition(15, narrow=0.3)
+    assert judged(tmp_path, "T2", [untrained], lambda number, seed: dilution(bound=0.3, short=0.13, long=0.02)) == PRECONDITION
+
+
 def drift(margin, recent, early):
     ends = [(0, 0, "b p=10 recent", 0.0), (0, 0, "b p=10 early", 0.0), (0, 0, "a p=10 recent", 1.0)]
     return "drift", [(0, 0, "margin", margin), *ends, (0, 0, "b p=90 recent", recent), (0, 0, "b p=90 early", early)]

@@ -71,7 +71,9 @@ def test_bad_overrides_are_refused_in_one_sentence(command, override, sentence, 
 
 
 def test_an_override_that_says_what_a_condition_sets_is_no_contradiction(command):
-    status, _, error = command("plan", "STUDY", "replicates=1", "conditions.transformer.replicates=1", "conditions.lstm.replicates=1")
+    status, _, error = command(
+        "plan", "STUDY", "replicates=1", "conditions.transformer.replicates=1", "conditions.lstm.replicates=1"
+    )
     assert (status, "also set by" in error) == (0, False)
 
 

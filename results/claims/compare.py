@@ -8,7 +8,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from results.claims.evidence import Seeds
-from results.rows.plural import factor
+from results.rows.plural import distinct, factor
 from results.statistics.bootstrap import divide
 from results.statistics.comparison import differences, pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile, quantile_interval
@@ -94,7 +94,8 @@ def share_below(count: int, total: int, value: float, behind: int | None) -> flo
 
 def percent(count: int, total: int) -> str:
     interval = clopper_pearson(count, total)
-    return f"{count} of {total} [{interval.low:.1%}, {interval.high:.1%}]"
+    low, high = (distinct(100 * end, 1, "f", 0, 100) for end in (interval.low, interval.high))
+    return f"{count} of {total} [{low}%, {high}%]"
 
 
 def between(interval: Interval) -> str:

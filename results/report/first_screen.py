@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from results.plain_values import Options, Row
-from results.report.page_template import format_rate, format_real, format_share
-from results.rows.plural import counted, factor
+from results.report.page_template import format_rate, format_real, format_shares
+from results.rows.plural import counted, distinct, factor
 from results.store.manifest import Manifest, label
 
 MOST_NAMED = 3  # most conditions for which the answer gives a number each; of more it names the best and the worst
@@ -164,13 +164,9 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
         if without := [row for row in first if not row["jointly_zero_of"]]:
             whose = f" of {_name(without[0]) if len(without) == 1 else counted(len(without), 'condition')}" if joint else ""
             return f"The medians of all conditions are equal; no replicate{whose} has a number on every set yet."
-        every = (
-            f"{joint[0]['jointly_zero']:,} of {joint[0]['jointly_zero_of']:,}"
-            if _as_many(joint)
-            else f"{_per_cent(joint[0])} of the"
-        )
-        conditions = "Both" if len(first) == 2 else f"All {len(first)}"
-        return f"{conditions} conditions are alike: in each, {every} replicates make no error{_where(len(reported))}."
+        every = _zeros(joint[0], " replicates") if _as_many(joint) else f"{_per_cent(joint[0])} of the replicates"
+        conditions = "both conditions" if len(first) == 2 else f"each of {len(first)} conditions"
+        return f"In {conditions}, {every} make no error{_where(len(reported))}."
     return _medians(max(apart, key=_reach), len(reported))
 
 
@@ -209,7 +205,7 @@ def _median_value(row: Row) -> str:
 
 
 def _times_true(row: Row) -> str:
-    share = f"{100 * row['true_low']:.1f} to {format_share(row['true_high'])}"
+    share = format_shares(row["true_low"], row["true_high"])
     return f"in {row['true']:,} of {counted(row['values'], 'replicate')} (95 %: {share})"
 
 
@@ -280,7 +276,7 @@ def _zeros_of_each(rows: Sequence[Row]) -> str:
 
 
 def _per_cent(row: Row) -> str:
-    return f"{100 * _share(row):.3g} %"
+    return f"{distinct(100 * _share(row), 3, 'g', 100)} %"
 
 
 def _share(row: Row) -> float:
@@ -288,7 +284,7 @@ def _share(row: Row) -> float:
 
 
 def _zeros(row: Row, what: str = "") -> str:
-    share = f"{100 * row['jointly_zero_low']:.1f} to {format_share(row['jointly_zero_high'])}"
+    share = format_shares(row["jointly_zero_low"], row["jointly_zero_high"])
     return f"{row['jointly_zero']:,} of {row['jointly_zero_of']:,}{what} (95 %: {share})"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from results.plain_values import Value
+from results.rows.plural import distinct
 
 FOLDER = Path(__file__).parent
 SCRIPTS = FOLDER / "scripts"
@@ -89,7 +90,7 @@ def format_rate(rate: float | None) -> str:
     if np.isinf(rate):
         return "diverged"
     if rate == 0 or rate >= 0.001:
-        return f"{rate:.3g}"
+        return distinct(rate, 3, "g", 1)
     mantissa, exponent = f"{rate:.1e}".split("e")
     return f"{mantissa}×10{superscript(exponent)}"
 
@@ -102,7 +103,7 @@ def format_real(value: float | None) -> str:
         return "no bound"
     if 1000 <= abs(value) < 10_000_000:
         return f"{value:,.0f}".replace("-", "−")
-    text = f"{value:.4g}"
+    text = distinct(value, 4, "g", 1, 100)
     mantissa, _, exponent = text.partition("e")
     power = f"×10{superscript(exponent)}" if exponent else ""
     return mantissa.replace("-", "−") + power
@@ -114,8 +115,13 @@ def superscript(exponent: str) -> str:
 
 
 def format_share(share: float) -> str:
-    """A proportion in per cent, with one decimal."""
-    return f"{100 * share:.1f} %"
+    """A proportion in per cent, with one decimal, and with more where only they tell it from 0 or 100 %."""
+    return f"{distinct(100 * share, 1, 'f', 0, 100)} %"
+
+
+def format_shares(low: float, high: float) -> str:
+    """An interval of proportions, such as 3.2 to 65.1 %."""
+    return f"{format_share(low).removesuffix(' %')} to {format_share(high)}"
 
 
 def _text(sentences: str) -> str:

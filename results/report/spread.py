@@ -9,7 +9,9 @@ from results.errors import StudyError
 from results.markdown_table import table_lines
 from results.report.family import scored_answers
 from results.report.family_sections import FAMILIES
+from results.report.page_template import format_share
 from results.rows.measures import is_experimental
+from results.rows.plural import distinct
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import at_last_step, reported_sets
@@ -67,9 +69,15 @@ def _cells(scored: list[tuple[int, ...]], planned: int, shared: bool) -> list[st
     return [
         str(spread.replicates),
         left_out,
-        f"{spread.mean:.3g}",
-        "–" if spread.icc is None or interval is None else f"{spread.icc:.3g} [{interval.low:.3g}, {interval.high:.3g}]",
-        f"{spread.between / total:.1%}" if total else "–",
+        _near_1(spread.mean),
+        "–"
+        if spread.icc is None or interval is None
+        else f"{_near_1(spread.icc)} [{_near_1(interval.low)}, {_near_1(interval.high)}]",
+        format_share(spread.between / total) if total else "–",
         "–" if spread.p is None else f"{spread.p:.2g}" if spread.p else "below 1e-300",  # 0 is what float64 can't hold
         spread.outcome,
     ]
+
+
+def _near_1(number: float) -> str:
+    return distinct(number, 3, "g", 1)

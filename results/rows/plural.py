@@ -41,6 +41,17 @@ def significant(number: float, digits: int = 3) -> str:
     return f"{number:.{digits}g}" if number < 10**digits - 0.5 else f"{number:,.0f}"
 
 
+def distinct(number: float, digits: int, kind: str, *marks: float) -> str:
+    """A number to so many decimals (kind f) or digits (kind g), and to more where it would read as one of the marks, which it is not.
+
+    >>> distinct(0.31, 2, "f", 0, 1), distinct(0.998, 2, "f", 0, 1), distinct(1.0, 2, "f", 0, 1), distinct(0.9996, 3, "g", 1)
+    ('0.31', '0.998', '1.00', '0.9996')
+    """
+    text = f"{number:.{digits}{kind}}"
+    blurred = any(float(text) == mark and abs(number - mark) > 1e-9 for mark in marks)  # nearer is rounding of the sums
+    return distinct(number, digits + 1, kind, *marks) if blurred else text
+
+
 def factor(ratio: float) -> str:
     """A ratio as a factor.
 

@@ -13,6 +13,7 @@ from results.markdown_table import table_lines
 from results.plain_values import Options, Tree, Value
 from results.rows.measures import Measure
 from results.rows.options import flatten
+from results.rows.plural import distinct
 from results.rows.shared_seeds import share_seeds
 from results.rows.summary import Replicate, errors_of
 from results.rows.value_summary import ends, value
@@ -92,8 +93,8 @@ def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseli
     if is_baseline:
         return [*start, middle, "baseline"]
     chance, within = mean_superiority(own, other)
-    better = f"{chance:.2f}"
-    return [*start, middle, f"{better} [{within.low:.2f}, {within.high:.2f}]" if enough(*own) and enough(*other) else better]
+    better, low, high = (distinct(number, 2, "f", 0, 0.5, 1) for number in (chance, within.low, within.high))
+    return [*start, middle, f"{better} [{low}, {high}]" if enough(*own) and enough(*other) else better]
 
 
 def _settings(node: Options) -> Tree:

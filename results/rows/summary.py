@@ -22,6 +22,7 @@ from results.errors import DamagedFile
 from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import is_experimental, last_values, measures_of
+from results.rows.plural import distinct
 from results.statistics.intervals import (
     Floats,
     Interval,
@@ -257,9 +258,9 @@ def to_parquet(table: pa.Table) -> bytes:
 
 
 def to_latex(summary: pa.Table) -> str:
-    r"""A `tabular` for `\usepackage{booktabs}`: the five quantiles and the zero-error count of every condition and set."""
+    r"""A `tabular` for `\usepackage{booktabs}`: the five quantiles and the zero-error count of every condition, stage and set."""
     columns: list[tuple[str, Callable[[Row], str]]] = [
-        ("condition", lambda row: latex_escape(row["condition"])),
+        ("condition", lambda row: latex_escape(stage_label(row["condition"], row["stage"]))),
         ("set", lambda row: latex_escape(row["set"])),
         ("$n$", lambda row: latex_escape(f"{row['zero_error_of']}/{row['planned']}")),
         *((name, _latex_quantile(column)) for name, column in zip(LATEX_QUANTILES, QUANTILES, strict=True)),
@@ -312,14 +313,14 @@ def _latex_rate(rate: float | None) -> str:
     if math.isinf(rate):
         return "diverged"
     if rate == 0 or rate >= 0.001:
-        return f"{rate:.3g}"
+        return distinct(rate, 3, "g", 1)
     mantissa, exponent = f"{rate:.1e}".split("e")
     return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
 
 
 def _latex_zero(row: Row) -> str:
-    interval = f"[{row['zero_error_low']:.3f}, {row['zero_error_high']:.3f}]"
-    return f"{row['zero_error']}/{row['zero_error_of']} {interval}" if row["zero_error_of"] else "--"
+    low, high = (distinct(row[f"zero_error_{end}"], 3, "f", 0, 1) for end in ("low", "high"))
+    return f"{row['zero_error']}/{row['zero_error_of']} [{low}, {high}]" if row["zero_error_of"] else "--"
 
 
 def _replicate(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from results.errors import StoreError, StudyError
 from results.markdown_table import table_lines
+from results.rows.plural import distinct
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
@@ -96,8 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in options.sets:
             first, second = (_errors(replicates, condition, name) for condition in (options.first, options.second))
             compared = compare(first, second, options.margin)
-            interval = f"{compared.interval.low:.3f} – {compared.interval.high:.3f}"
-            counts, chance = f"{compared.first}, {compared.second}", f"{compared.superiority:.3f}"
+            marks = 0, 0.5 - compared.margin, 0.5, 0.5 + compared.margin, 1  # that it decides by, or that say never or always
+            numbers = compared.superiority, compared.interval.low, compared.interval.high
+            chance, low, high = (distinct(number, 3, "f", *marks) for number in numbers)
+            counts, interval = f"{compared.first}, {compared.second}", f"{low} – {high}"
             rows.append((name, counts, chance, interval, f"0.5 ± {compared.margin:g}", compared.verdict))
         for line in table_lines(("set", "replicates", "P(second errs more)", "90 % interval", "margin", "verdict"), rows):
             say(line)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from results.claims.compare import exceeds, probability, share_below
+from results.claims.compare import exceeds, percent, probability, share_below
 from results.statistics.intervals import Interval
 
 INF = np.inf
@@ -16,6 +16,11 @@ def test_factors_are_compared_by_rank_with_zeros_and_diverged_ones() -> None:
     assert exceeds([INF] * 20, some, 10).interval.low > 0.5
     assert exceeds(none, none, 10).chance == 0.5
     assert exceeds([*some, INF], [*none, INF], 10).chance == pytest.approx((20 * 21 + 0.5) / 21**2)
+
+
+def test_an_interval_of_one_or_all_but_one_does_not_end_at_none_or_all() -> None:
+    assert (percent(1, 100), percent(99, 100)) == ("1 of 100 [0.03%, 5.4%]", "99 of 100 [94.6%, 99.97%]")
+    assert percent(0, 10) == "0 of 10 [0.0%, 30.8%]"
 
 
 def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() -> None:

@@ -50,13 +50,13 @@ def test_conditions_whose_shares_without_an_error_may_be_equal_are_told_apart_by
 
 
 def test_conditions_that_are_alike_may_have_other_numbers_of_replicates() -> None:
-    assert said(row("a", 0.0, 10), row("b", 0.0, 10)).endswith(
-        "alike: in each, 10 of 10 replicates make no error on either set."
+    assert said(row("a", 0.0, 10), row("b", 0.0, 10)) == (
+        "In both conditions, 10 of 10 replicates (95 %: 69.2 to 100.0 %) make no error on either set."
     )
-    assert said(row("a", 0.0, 10), row("b", 0.0, 20, 20)).endswith(
-        "alike: in each, 100 % of the replicates make no error on either set."
+    assert said(row("a", 0.0, 10), row("b", 0.0, 20, 20)) == (
+        "In both conditions, 100 % of the replicates make no error on either set."
     )
-    assert "in each, 33.3 % of the replicates" in said(row("a", 0.3, 10, 30), row("b", 0.3, 20, 60))
+    assert "In both conditions, 33.3 % of the replicates" in said(row("a", 0.3, 10, 30), row("b", 0.3, 20, 60))
     nobody = {"jointly_zero": 0, "jointly_zero_of": 0}
     assert said(row("a", 0.0, 0) | nobody, row("b", 0.0, 0) | nobody) == (
         "The medians of all conditions are equal; no replicate has a number on every set yet."
@@ -77,6 +77,12 @@ def test_equal_shares_of_other_numbers_of_replicates_tie() -> None:
     )
 
 
+def test_an_interval_of_some_replicates_does_not_end_at_none_or_all() -> None:
+    assert "a has 2,999 of 3,000 (95 %: 99.8 to 99.999 %); b: 1 of 3,000 (95 %: 0.001 to 0.2 %)" in said(
+        row("a", 0.0, 2999, 3000), row("b", 0.1, 1, 3000)
+    )
+
+
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
     text = said(row("a", 0.3, 0), row("b", 0.3, 0), row("a", 0.02, 0, name="dense"), row("b", 0.134, 0, name="dense"))
     assert text == (
@@ -84,7 +90,7 @@ def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
         "(95 %: 0.067 to 0.268), 6.7× as much, for b."
     )
     assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (
-        "Both conditions are alike: in each, 0 of 10 replicates make no error on either set."
+        "In both conditions, 0 of 10 replicates (95 %: 0.0 to 30.8 %) make no error on either set."
     )
 
 

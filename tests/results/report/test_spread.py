@@ -42,6 +42,11 @@ def test_a_set_of_one_string_has_no_split(tmp_path, monkeypatch):
     assert sum("needs at least 2 strings" in line for line in said) == 2
 
 
+def test_a_share_of_almost_all_is_not_all():
+    counts = [(wrong, 10**6, 10**6, wrong, wrong, 10**6) for wrong in (10**3, 10**5, 3 * 10**5, 5 * 10**5)]
+    assert _cells(counts, len(counts), shared=False)[4] == "99.9998 %"
+
+
 def test_a_probability_that_is_too_small_for_a_number_is_not_0():
     errors = [[10] * 20, [10**6 - 10] * 20]
     counts = [(wrong, 10**6, 10**6, wrong, wrong, 10**6) for seeds in errors for wrong in seeds]

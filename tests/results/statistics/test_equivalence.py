@@ -7,7 +7,9 @@ import pytest
 
 from results.errors import StudyError
 from results.rows.summary import Replicate
+from results.statistics import equivalence
 from results.statistics.equivalence import _errors, compare, main
+from results.statistics.intervals import Interval
 from results.statistics.unpaired import superiority
 from results.store.tables import open_store
 from tests.results import synthetic
@@ -69,6 +71,15 @@ def test_the_command_prints_a_verdict_a_set_and_refuses_what_is_unfinished(tmp_p
     assert "have no number on sparse: finish the study first" in capsys.readouterr().err
     assert main([str(tmp_path / "none"), *words[1:]]) == 2
     assert "there is no study" in capsys.readouterr().err
+
+
+def test_the_command_rounds_no_end_onto_the_margin(tmp_path, capsys, monkeypatch):
+    plan = synthetic.manifest(8)
+    synthetic.write(open_store(str(tmp_path), plan["study"]), plan)
+    found = equivalence.Comparison(8, 8, 0.5003, Interval(0.34996, 0.64996), 0.15, "not shown")
+    monkeypatch.setattr(equivalence, "compare", lambda *_: found)
+    assert main([str(tmp_path), plan["study"], "transformer", "lstm", "--sets", "sparse", "--margin", "0.15"]) == 0
+    assert "| 0.5003 | 0.34996 – 0.64996 | 0.5 ± 0.15 |" in capsys.readouterr().out
 
 
 def test_stages_of_one_condition_are_refused():

@@ -3,6 +3,7 @@
 Paired where both conditions were planned with the same seeds, else unpaired; p-values are corrected over everything that is printed.
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,17 +12,19 @@ import numpy as np
 from results.errors import StudyError
 from results.markdown_table import table_lines
 from results.rows.measures import Measure, is_experimental, measures_of
+from results.rows.plural import distinct
 from results.rows.pooled import show_pooled
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate, reported_sets
+from results.rows.value_summary import ends, value
 from results.statistics.bootstrap import Ratio
 from results.statistics.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval
 from results.statistics.real_values import median_difference
 from results.statistics.sample_size import POWER, Needed, to_settle
 from results.statistics.unpaired import superiority
-from results.store.manifest import manifest_of
+from results.store.manifest import label, manifest_of
 from results.store.tables import Store
 
 Seeds = tuple[int, int]
@@ -65,6 +68,10 @@ def contrasts(
         raise StudyError(f"there is no condition {chosen!r}; conditions: {', '.join(names)}")
     if len(names) == 1:
         raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
+    if not any((chosen, stage) in groups for condition, stage in groups if condition != chosen):
+        raise StudyError(
+            f"only equal stages are compared, and no other condition has a stage of {chosen}{_with_a_rival(groups)}"
+        )
     table = [
         _contrast(groups[chosen, stage], members, condition, stage, name, rates)
         for (condition, stage), members in groups.items()
@@ -81,6 +88,14 @@ def contrasts(
             needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - CONFIDENCE) / len(tested))
         table[index] = replace(contrast, holm=p, least=least, needed=needed)
     return table
+
+
+def _with_a_rival(groups: Iterable[tuple[str, int]]) -> str:
+    """The advice to take a baseline that has a stage in common with another condition; "" where there is none."""
+    first: dict[int, str] = {}
+    shared = (first[stage] for name, stage in groups if first.setdefault(stage, name) != name)
+    better = next(shared, None)
+    return "" if better is None else f": write --baseline {shlex.quote(better)}"
 
 
 def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None], across: str | None = None) -> None:
@@ -103,9 +118,13 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     table = contrasts(replicates, reported_sets(manifest), baseline)
     name = baseline or replicates[0].condition
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5, or a ratio above 1, is worse than {name}.")
-    heads = [*(f"ratio of {'medians' if q == 0.5 else f'{q:.0%} quantiles'}" for q in QUANTILES)]
+    heads = [*(f"ratio of {'medians' if q == 0.5 else f'{100 * q:g} % quantiles'}" for q in QUANTILES)]
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
     _say_table(table, columns, (_line(contrast, len(columns)) for contrast in table), say)
+    in_table = {(name, contrast.stage) for contrast in table} | {(contrast.condition, contrast.stage) for contrast in table}
+    if others := dict.fromkeys(label(r.condition, r.stage) for r in replicates if (r.condition, r.stage) not in in_table):
+        say("")
+        say(f"Not compared, as only equal stages are: {'; '.join(others)}.")
 
 
 def show_value_contrasts(
@@ -120,10 +139,11 @@ def show_value_contrasts(
     name = baseline or replicates[0].condition
     by_label = {measure.label: measure for measure in measures}
     say(
-        f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}, and differences are condition − {name}."
+        f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}. A difference is condition − {name}: of pairs "
+        "the median of their differences, else the difference of the two medians."
     )
     heads = ("condition", "metric", "replicates", "missing", "P(better)", "p", "corrected p")
-    columns = [*heads, "difference of medians", "more replicates"]
+    columns = [*heads, "difference", "more replicates"]
     rows = (_value_line(contrast, by_label[contrast.set], replicates, name, len(columns)) for contrast in table)
     _say_table(table, columns, rows, say)
     if others := [measure.label for measure in measures if measure not in compared]:
@@ -135,10 +155,13 @@ def _say_table(
     table: Sequence[Contrast], columns: Sequence[str], rows: Iterable[Sequence[str]], say: Callable[[str], None]
 ) -> None:
     """Print how to read a table of contrasts, the table, and how many of them its replicates can't settle."""
+    chance = columns[4]
     count, short = sum(contrast.compared is not None for contrast in table), sum(map(_out_of_reach, table))
     over = "the one comparison" if count == 1 else f"the {count} comparisons"
     say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
     say("More replicates: how many more of each condition would show the difference with 80 % power.")
+    if any(contrast.bounds for contrast in table):
+        say(f"Missing: replicates without a number; after them, the least and the largest {chance} that they leave possible.")
     say("")
     for line in table_lines(columns, rows):
         say(line)
@@ -165,11 +188,11 @@ def _contrast(
     if min(len(first), len(second)) < 2:
         short = f"{len(first)} pairs" if paired else f"{len(first)} and {len(second)} replicates"
         return Contrast(condition, stage, name, missing, None, None, reason=f"{short} with a number: needs at least 2")
-    ends, best = [], 0.0 if rates else -np.inf
+    extremes, best = [], 0.0 if rates else -np.inf
     for fill in ((np.inf, best), (best, np.inf)) if missing else ():
         x, y, _ = _numbers(base, other, name, fill)
-        ends.append((pair_superiority(differences(x, y)) if paired else superiority(x, y, CONFIDENCE))[0])
-    bounds = Interval(*ends) if ends else None
+        extremes.append((pair_superiority(differences(x, y)) if paired else superiority(x, y, CONFIDENCE))[0])
+    bounds = Interval(*extremes) if extremes else None
     compared = compare(first, second, paired, quantiles=QUANTILES if rates else ())
     return Contrast(condition, stage, name, missing, compared, bounds)
 
@@ -196,7 +219,7 @@ def _missing(replicate: Replicate, name: str) -> bool:
 
 
 def _line(contrast: Contrast, columns: int) -> list[str]:
-    start = [contrast.condition + (f" (stage {contrast.stage})" if contrast.stage else ""), contrast.set]
+    start = [label(contrast.condition, contrast.stage), contrast.set]
     compared = contrast.compared
     if compared is None:
         return _incomparable(start, contrast, columns)
@@ -213,9 +236,14 @@ def _incomparable(start: Sequence[str], contrast: Contrast, columns: int) -> lis
 def _chances(contrast: Contrast, compared: Compared, chance: float, interval: Interval, bounds: Interval | None) -> list[str]:
     """The cells from the replicates to the corrected p. bounds: the chance if all missing ones were best for one side, or the other."""
     count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
-    missing = f"{contrast.missing}" + (f": {bounds.low:.2f} – {bounds.high:.2f}" if bounds else "")
+    missing = f"{contrast.missing}" + (f": {_chance(bounds.low)} – {_chance(bounds.high)}" if bounds else "")
     corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.3g})" if _out_of_reach(contrast) else "")
-    return [count, missing, f"{chance:.2f} [{interval.low:.2f}, {interval.high:.2f}]", f"{compared.p:.3g}", corrected]
+    shown = f"{_chance(chance)} [{_chance(interval.low)}, {_chance(interval.high)}]"
+    return [count, missing, shown, f"{compared.p:.3g}", corrected]
+
+
+def _chance(chance: float) -> str:
+    return distinct(chance, 2, "f", 0, 0.5, 1)
 
 
 def _value_line(
@@ -230,8 +258,9 @@ def _value_line(
     groups = [{r.seeds: r for r in replicates if r.condition == name} for name in (baseline, contrast.condition)]
     first, second, paired = _numbers(groups[0], groups[1], measure.label)
     change, within = median_difference(first, second, paired)
-    ends = sorted((measure.sign * within.low, measure.sign * within.high))
-    difference = f"{measure.sign * change:.3g} [{ends[0]:.3g}, {ends[1]:.3g}]"
+    low, high = ends(within, measure)
+    difference = f"{value(change, measure):.3g} [{low:.3g}, {high:.3g}]".replace("inf", "∞")
+    difference = "both medians are of diverged replicates" if np.isnan(change) else difference
     even = "not settled by any number: an even chance"
     more = "settled" if contrast.needed is None else even if contrast.needed.more is None else str(contrast.needed.more)
     return [*start, *chances, difference, more]
@@ -250,4 +279,9 @@ def _ratio(ratio: Ratio) -> str:
     if ratio.value is None:
         return ratio.reason or ""
     interval = ratio.interval
-    return f"{ratio.value:.3g} " + (f"[{interval.low:.3g}, {interval.high:.3g}]" if interval else f"({ratio.reason})")
+    within = f"[{_times(interval.low)}, {_times(interval.high)}]" if interval else f"({ratio.reason})"
+    return f"{_times(ratio.value)} {within}"
+
+
+def _times(ratio: float) -> str:
+    return distinct(ratio, 3, "g", 1).replace("inf", "∞")

@@ -66,18 +66,20 @@ def median_difference(
     """How much larger the second is by the median, with an interval that covers at least `confidence` whatever the distributions.
 
     Paired: the median of second - first, from its order statistics. Else the difference of the two medians, from the order statistics of
-    each at half the error (Bonferroni). NaN where both medians are infinite.
+    each at half the error (Bonferroni). NaN where both medians are infinite; an end is infinite where those that it is made of are.
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if paired:
         changes = differences(x, y)
         return quantile(changes, 0.5), quantile_interval(changes, 0.5, confidence, -np.inf)
     of_x, of_y = (quantile_interval(values, 0.5, (1 + confidence) / 2, -np.inf) for values in (x, y))
-    return _minus(quantile(y, 0.5), quantile(x, 0.5)), Interval(_minus(of_y.low, of_x.high), _minus(of_y.high, of_x.low))
+    low, high = _minus(of_y.low, of_x.high, -np.inf), _minus(of_y.high, of_x.low, np.inf)
+    return _minus(quantile(y, 0.5), quantile(x, 0.5), np.nan), Interval(low, high)
 
 
-def _minus(one: float, other: float) -> float:
-    return float("nan") if np.isinf(one) and one == other else one - other
+def _minus(one: float, other: float, unknown: float) -> float:
+    """one - other, or `unknown` where both are the same infinity."""
+    return unknown if np.isinf(one) and one == other else one - other
 
 
 def wants_log_axis(*groups: ArrayLike) -> bool:

@@ -5,14 +5,19 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from launch.cli import cli
-from results.report.contrasts import contrasts
+from results.errors import StudyError
+from results.report.contrasts import contrasts, show_contrasts, show_value_contrasts
+from results.rows.measures import Measure
+from results.rows.study_rows import StudyRows
 from results.rows.summary import Replicate, Score
 from results.statistics.comparison import (
     DRAWS,
@@ -183,6 +188,66 @@ def test_no_comparison_has_a_reason():
         contrasts(_replicates("a", [0.1] * 3), ["sparse"])
 
 
+def test_only_equal_stages_are_compared_and_the_others_are_named(monkeypatch):
+    students = [replace(each, stage=1) for name in "bc" for each in _replicates(name, [0.2] * 9)]
+    teachers = _replicates("teacher", [0.1] * 9)
+    with pytest.raises(
+        StudyError, match=r"^only equal stages .*, and no other condition has a stage of teacher: write --baseline b$"
+    ):
+        contrasts(teachers + students, ["sparse"])
+    with pytest.raises(StudyError, match=r"no other condition has a stage of teacher$"):
+        contrasts(teachers + students[:9], ["sparse"])
+    lines = shown(monkeypatch, teachers + _replicates("labels", [0.2] * 9) + students)
+    assert lines[-1] == "Not compared, as only equal stages are: b, stage 1; c, stage 1."
+    lines = shown(monkeypatch, students)
+    assert [line[:32] for line in lines if line.startswith("| c")][1:] == ["| c, stage 1 | sparse | 9 pairs "]
+
+
+def test_no_chance_or_ratio_is_rounded_to_never_even_always_or_equal(monkeypatch):
+    base = _replicates("base", [(i + 1) / 100 for i in range(20)])
+    errors = [0.195, *[1.0] * 19]  # one is not above all 20
+    worse = _replicates("worse", errors, [(i, i + 1) for i in range(20)])
+    near = _replicates("near", [each.scores["sparse"].rate * 1.0004 for each in base])
+    lines = [line for line in shown(monkeypatch, base + worse + near) if line.startswith(("| worse", "| near"))]
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
+    assert cells[0][5] == "0.998 [0.96, 0.9999]"
+    assert cells[1][8].startswith("1.0004 [1.0004, 1.0004]")
+    missing = shown(monkeypatch, base + _replicates("worse", [0.5] * 19 + [None]))
+    assert (
+        "Missing: replicates without a number; after them, the least and the largest P(errs more) that they leave possible."
+        in missing
+    )
+
+
+def test_a_difference_says_what_it_is_of():
+    """Where pairs differ by 1 in the middle, the medians of the two conditions differ by -1."""
+    base, other = _replicates("base", [0.0, 4.0, 5.0]), _replicates("other", [1.0, 3.0, 6.0])
+    measure, said = Measure("result", "sparse", "lower", True, "number"), []
+    for rows in (base + other, base + _replicates("other", [1.0, 3.0, 6.0], [(i, i + 1) for i in range(3)])):
+        show_value_contrasts("made", rows, [measure], None, said.append)
+    assert said[0].endswith("of pairs the median of their differences, else the difference of the two medians.")
+    cells = [line.split("|")[8].strip() for line in said if line.startswith("| other")]
+    assert cells == ["1 [-∞, ∞]", "-1 [-∞, ∞]"]
+
+
+def test_a_difference_of_nothing_has_no_sign_and_one_of_infinities_is_none():
+    measure, said = Measure("result", "sparse", "higher", True, "number"), []
+    for errors in ([-1.0] * 9, [math.inf] * 9):
+        rows = _replicates("base", errors) + _replicates("other", errors, [(i, i + 1) for i in range(9)])
+        show_value_contrasts("made", rows, [measure], None, said.append)
+    cells = [line.split("|")[8].strip() for line in said if line.startswith("| other")]
+    assert cells == ["0 [0, 0]", "both medians are of diverged replicates"]
+
+
+def shown(monkeypatch, replicates):
+    """The lines that `manyseeds compare` prints about these replicates."""
+    said = []
+    monkeypatch.setattr("results.report.contrasts.manifest_of", lambda _: {"conditions": [], "sets": {"sparse": {}}})
+    monkeypatch.setattr("results.report.contrasts.read_study", lambda *_: StudyRows(None, None, replicates))
+    show_contrasts(SimpleNamespace(study="made"), None, said.append)
+    return said
+
+
 def test_the_command(tmp_path, capsys):
     store = open_store(str(tmp_path), "synthetic")
     synthetic.write(store, synthetic.manifest(12))
@@ -195,7 +260,7 @@ def test_the_command(tmp_path, capsys):
         assert row[2] == "12 pairs"
         assert float(row[5]) <= float(row[6]) <= 0.05
         assert re.match(r"0\.\d\d \[0\.\d\d, \d\.\d\d\]", row[4])
-        assert row[7].startswith("inf")
+        assert row[7].startswith("∞")
         assert row[9] == "settled"
 
 

@@ -50,6 +50,14 @@ def test_pairs_that_both_diverged_differ_by_nothing():
     assert median_difference([1.0, 2.0, 3.0], [4.0, 5.0, np.inf], paired=False)[0] == 3.0
 
 
+def test_an_end_without_a_bound_is_infinite():
+    """Of 3 replicates the median has no bound; of 12 that diverged it is infinite itself."""
+    change, interval = median_difference([1.0, 2.0, 3.0], [np.inf] * 12, paired=False)
+    assert (change, interval.low, interval.high) == (np.inf, -np.inf, np.inf)
+    change, interval = median_difference([np.inf] * 12, [1.0, 2.0, 3.0], paired=False)
+    assert (change, interval.low, interval.high) == (-np.inf, -np.inf, np.inf)
+
+
 def test_the_largest_of_n_bounds_the_share_of_seeds_below_it():
     random = np.random.default_rng(2)
     below = random.random((4000, 20)).max(axis=1)  # of uniform values the share below x is x

@@ -93,8 +93,8 @@ def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseli
     if is_baseline:
         return [*start, middle, "baseline"]
     chance, within = mean_superiority(own, other)
-    better, low, high = (distinct(number, 2, "f", 0, 0.5, 1) for number in (chance, within.low, within.high))
-    return [*start, middle, f"{better} [{low}, {high}]" if enough(*own) and enough(*other) else better]
+    better, least, most = (distinct(number, 2, "f", 0, 0.5, 1) for number in (chance, within.low, within.high))
+    return [*start, middle, f"{better} [{least}, {most}]" if enough(*own) and enough(*other) else better]
 
 
 def _settings(node: Options) -> Tree:

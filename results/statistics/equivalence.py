@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from results.errors import StoreError, StudyError
+from results.errors import StoreError, StudyError, nearest
 from results.markdown_table import table_lines
+from results.rows.measures import measures_of
 from results.rows.plural import distinct
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
-from results.rows.summary import Replicate
+from results.rows.summary import Replicate, set_names
 from results.statistics.intervals import Interval
 from results.statistics.unpaired import superiority
 from results.store.manifest import manifest_of
@@ -92,9 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         store = open_store(options.store, options.study)
-        replicates = read_study(store, manifest_of(store)).replicates
-        rows = []
+        manifest = manifest_of(store)
+        study = read_study(store, manifest)
+        replicates, rows = study.replicates, []
+        known = [measure.label for measure in measures_of(manifest, study.evaluations)] or set_names(manifest)
         for name in options.sets:
+            if name not in known:
+                raise StudyError(f"there is no set {name!r}; sets: {', '.join(known)}{nearest(name, known)}")
             first, second = (_errors(replicates, condition, name) for condition in (options.first, options.second))
             compared = compare(first, second, options.margin)
             marks = 0, 0.5 - compared.margin, 0.5, 0.5 + compared.margin, 1  # that it decides by, or that say never or always

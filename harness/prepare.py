@@ -162,8 +162,7 @@ def _prepare_experiments(
     guesses: Mapping[str, float],
 ) -> Prepared:
     """As `prepare`, with the seconds of a replicate from committed rows; where there are none, `first` names the packs to run first."""
-    kinds = read(store, "evaluations", ["metric", "kind"])
-    study = replace(study, metrics=experiment_rates.metrics_of(study, kinds))
+    study = replace(study, metrics=experiment_rates.metrics_of(study, experiment_rates.kinds_of(store, first)))
     rates = experiment_rates.rates(study, first, committed(store), guesses, slots)
     trial = experiment_rates.first_packs(study, first, rates, numerics)
     # an hour, so that a first replicate that takes long is not taken for one that hangs

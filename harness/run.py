@@ -18,7 +18,7 @@ from harness.executing.run_pack import Outcome, attempts
 from harness.executor import Executor
 from harness.machine.interrupt import Interrupt
 from harness.machine.store_retry import PATIENCE_S, patiently
-from harness.planning.experiment_rates import unseen_metrics
+from harness.planning.experiment_rates import kinds_of, unseen_metrics
 from harness.planning.pack import resolve
 from harness.planning.stage_order import by_stage, ready
 from harness.prepare import Prepared, executor_of, next_round, planned_manifest, prepare, starter_of, store_uri
@@ -27,7 +27,7 @@ from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError
 from results.store.leftovers import remove_leftovers
 from results.store.manifest import newest_manifest, write_manifest
-from results.store.tables import Store, check_there, committed, read, studies
+from results.store.tables import Store, check_there, committed, studies
 
 _TRIES = 3  # rounds of first replicates that may fail before the others run without a measured time
 
@@ -247,7 +247,7 @@ def finish(prepared: Prepared, feed: LiveFeed, say: Callable[[str], None], patie
         except DamagedFile as error:
             say(f"no kept weights are removed, since another study may need them: {error}")
     if prepared.study.is_experimental:
-        rows = patiently(partial(read, store, "evaluations", ["metric", "kind"]), say=say, patience_s=patience_s)
+        rows = patiently(partial(kinds_of, store, prepared.plan), say=say, patience_s=patience_s)
         for sentence in unseen_metrics(prepared.study, rows):
             say(sentence)
     report, *ending = patiently(partial(_report, store), say=say, patience_s=patience_s)

@@ -40,6 +40,10 @@ class Entry:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
 
+    def kinds(self) -> list[tuple[str, str]]:
+        """(metric, kind) of its values and arrays."""
+        return [*((name, kind) for name, (_, kind) in self.values.items()), *((name, ARRAY) for name in self.arrays)]
+
     def as_json(self) -> list[Any]:
         """All but the arrays."""
         values = {name: list(value) for name, value in self.values.items()}
@@ -66,19 +70,20 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
     values = {name: _number(name, value) for name, value in named.items() if name not in arrays}
     if not named:
         raise BadResult("a result has no metric: return at least one number by name, such as {'accuracy': 0.9}")
-    for name, kind in [*((name, kind) for name, (_, kind) in values.items()), *((name, ARRAY) for name in arrays)]:
-        if name in known and known[name].kind not in ("", kind):
-            raise BadResult(
-                f"the metric {name} is {_A[kind]} here and was {_A[known[name].kind]} in the replicates before: return one kind"
-            )
-    step, name, count = (returned.get(place) for place in PLACES)
+    step, name, count = (_plain(returned.get(place)) for place in PLACES)
     if step is not None and (type(step) is not int or not 0 <= step <= LARGEST):
         raise BadResult(f"step = {step!r} must be a whole number of at least 0")
     if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
         raise BadResult(f"set = {name!r} must be a printable word")
     if count is not None and (type(count) is not int or not 1 <= count <= LARGEST):
         raise BadResult(f"count = {count!r} must be a whole number of at least 1: the cases that the numbers are means over")
-    return Entry(step or 0, name or RESULT, count, values, arrays)
+    entry = Entry(step or 0, name or RESULT, count, values, arrays)
+    for metric, kind in entry.kinds():
+        if metric in known and known[metric].kind not in ("", kind):
+            raise BadResult(
+                f"the metric {metric} is {_A[kind]} here and was {_A[known[metric].kind]} in the replicates before: return one kind"
+            )
+    return entry
 
 
 def _each(returned: Any) -> Iterable[Any]:
@@ -118,7 +123,7 @@ def checked(entries: list[Entry], kinds: dict[str, str]) -> list[Entry]:
         raise BadResult("there is no result: return a mapping of names to numbers, or yield some")
     if not any(entry.values for entry in entries):
         raise BadResult("there are arrays alone: return at least one number too, such as {'accuracy': 0.9}")
-    for name, kind in ((name, kind) for entry in entries for name, (_, kind) in entry.values.items()):
+    for name, kind in (pair for entry in entries for pair in entry.kinds()):
         if kinds.setdefault(name, kind) != kind:
             raise BadResult(
                 f"the metric {name} is {_A[kind]} here and was {_A[kinds[name]]} in a result before: return one kind"
@@ -147,10 +152,14 @@ def diverged_at(entries: Iterable[Entry]) -> int | None:
     return min((step for step, value in last_values(entries).values() if not math.isfinite(value)), default=None)
 
 
+def _plain(value: Any) -> Any:
+    """A scalar of numpy, torch or JAX as Python's; anything else as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
 def _number(name: str, value: Any) -> tuple[float, str]:
     """A value and its kind. One beyond MOST_VALUE counts as infinite, and so its replicate as diverged."""
-    if getattr(value, "ndim", None) == 0:  # of numpy, torch or JAX
-        value = value.item()
+    value = _plain(value)
     if type(value) is bool:
         return float(value), "flag"
     if isinstance(value, int | float):

@@ -18,6 +18,7 @@ from harness.study.config import Condition, Metric, Study
 from harness.study.experiment import Experiment
 from harness.study.identity import canonical
 from results.plain_values import Options
+from results.store.tables import Store, read
 
 PACK_S = 10.0  # seconds that a pack should take: losing it costs little, and so do its files
 _MOST = 512  # replicates of a pack
@@ -61,6 +62,12 @@ def first_packs(study: Study, first: Plan, rates: Mapping[str, Rate], numerics: 
         keys = [first.replicates[index].key for index in members]
         chosen[words] = replace(pack, id=pack_id(keys, 0, numerics, 0), replicates=members)
     return list(chosen.values())
+
+
+def kinds_of(store: Store, planned: Plan) -> pa.Table:
+    """(metric, kind) of the rows of planned replicates; those of older code may have had others."""
+    keys = pa.array([replicate.key for replicate in planned.replicates], pa.string())
+    return read(store, "evaluations", ["metric", "kind"], pc.field("key").isin(keys))
 
 
 def metrics_of(study: Study, evaluations: pa.Table) -> dict[str, Metric]:

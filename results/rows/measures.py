@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.store.manifest import Planned
+from results.store.manifest import Planned, reported
 
 RESULT = "result"  # the set of a number that names none
 ARRAY = "array"  # the kind of rows that stand for arrays, which have no value
 Row = tuple[str, int]  # key and stage
-_NUMBERS = pc.field("kind").is_valid() & (pc.field("kind") != ARRAY)
+_NUMBERS = pc.field("kind") != ARRAY
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,10 @@ def is_experimental(manifest: Planned) -> bool:
 
 
 def measures_of(manifest: Planned, evaluations: pa.Table) -> list[Measure]:
-    """The metrics that rows have, declared ones first in their order, then the others by name; for each metric, its sets by name."""
+    """The metrics that rows of planned replicates have, declared ones first in their order, then the others by name; for each metric, its
+    sets by name."""
     declared = manifest.get("metrics", {})
-    by = evaluations.filter(_NUMBERS).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
+    by = evaluations.filter(reported(manifest) & _NUMBERS).group_by(["set", "metric", "kind"]).aggregate([]).to_pylist()
     kinds = {(row["set"], row["metric"]): row["kind"] for row in sorted(by, key=lambda row: str(row["kind"]), reverse=True)}
     order = {name: place for place, name in enumerate(declared)}
     names = sorted(kinds, key=lambda name: (order.get(name[1], len(order)), name[1], name[0] != RESULT, name[0]))
@@ -71,7 +72,9 @@ def last_values(measures: list[Measure], evaluations: pa.Table) -> dict[Row, dic
     chosen = rows.join(last, keys=[*by, "step"], join_type="left semi").select([*by, "value", "count"]).to_pylist()
     costs: dict[Row, dict[str, tuple[float, int | None]]] = {}
     for row in chosen:
-        measure = labels[row["set"], row["metric"]]
+        measure = labels.get((row["set"], row["metric"]))
+        if measure is None:  # of a replicate that is not planned
+            continue
         cost = np.inf if row["value"] is None else measure.sign * row["value"]
         costs.setdefault((row["key"], row["stage"]), {})[measure.label] = (cost + 0.0, row["count"])
     return costs

@@ -134,9 +134,11 @@ def scoring_of(condition: ConditionFields) -> Scoring:
 
 
 def reported(manifest: Planned) -> pc.Expression:
-    """An expression for the reported rows of `evaluations`: the first metric of a condition's task, and all rows of experiments."""
+    """An expression for the reported rows of `evaluations`: the first metric of a condition's task; of experiments, all rows of planned
+    replicates, as those of older code may have other metrics."""
     if any("experiment" in condition.get("config", {}) for condition in manifest["conditions"]):
-        return pc.field("kind").is_valid()
+        planned = pa.array([key for key, *_ in manifest["replicates"]], pa.string())
+        return pc.field("kind").is_valid() & pc.field("key").isin(planned)
     hashes: dict[str, set[str]] = {}
     for condition in manifest["conditions"]:
         own = hashes.setdefault(scoring_of(condition).metric, set())
@@ -152,7 +154,7 @@ def reported(manifest: Planned) -> pc.Expression:
 def reported_rows(manifest: Manifest, evaluations: pa.Table) -> pa.Table:
     """The reported rows of `evaluations`, in their order. Where all rows are reported, none is copied."""
     selects = reported(manifest)
-    decisive = [name for name in ("kind", "metric", "set_hash") if name in str(selects)]
+    decisive = [name for name in ("key", "kind", "metric", "set_hash") if name in str(selects)]
     count = evaluations.select(decisive).filter(selects).num_rows
     return evaluations if count == evaluations.num_rows else evaluations.filter(selects)
 

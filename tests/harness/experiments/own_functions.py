@@ -56,6 +56,21 @@ def mixed(seed, settings):
     yield {"score": 0.5}
 
 
+def array_later(seed, settings):
+    """A number first, and an array later."""
+    yield {"score": 0.5}
+    yield {"score": np.ones(3)}
+
+
+def flagged(seed, settings):
+    """Whether the seed is even, under the name of a number of `measure`."""
+    return {"score": seed % 2 == 0}
+
+
+def numpy_places(seed, settings):
+    return {"step": np.int64(5), "count": torch.tensor(7), "score": np.float32(0.25)}
+
+
 def packed(draw, settings):
     """One number a seed, of all seeds at once."""
     return {"mean": draw.uniform((64,)).mean(1)}

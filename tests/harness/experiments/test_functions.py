@@ -20,6 +20,8 @@ from results.report.contrasts import show_contrasts
 from results.report.replicate_page import write_replicate_page
 from results.report.report import write_report
 from results.report.spread import show_spread
+from results.rows.measures import measures_of
+from results.rows.study_rows import read_study
 from results.store.manifest import newest_manifest
 from results.store.merge import merge
 from results.store.tables import committed, open_store, read
@@ -215,6 +217,24 @@ def test_a_metric_that_no_result_has_is_named_at_the_end(start):
     assert said.count("evaluate.metrics names scor, and no result has it; the results have score, drawn, even") == 1
 
 
+def test_steps_and_counts_may_be_numpys(start, tmp_path):
+    assert start("numpy_places", "replicates=1")[0] == 0
+    (row,) = read(open_store(tmp_path / "runs", "own"), "evaluations").to_pylist()
+    assert (row["step"], row["count"], row["value"]) == (5, 7, 0.25)
+
+
+def test_only_planned_replicates_say_which_metrics_there_are_and_of_what_kind(start, tmp_path):
+    """The store may hold others, as of older code or of another study that had the name."""
+    assert start("measure", "experiment.shift=0", "replicates=2")[0] == 0
+    assert start("flagged", "replicates=2")[0] == 0
+    store = open_store(tmp_path / "runs", "own")
+    manifest = newest_manifest(store)[1]
+    assert manifest["metrics"] == {"score": {"better": "higher", "kind": "flag"}}
+    study = read_study(store, manifest)
+    assert [(measure.metric, measure.kind) for measure in measures_of(manifest, study.evaluations)] == [("score", "flag")]
+    assert {name for replicate in study.replicates for name in replicate.scores} == {"score"}
+
+
 def test_a_packed_function_gives_the_same_in_any_pack(start, tmp_path):
     assert start("packed")[0] == 0
     assert start("packed", "pack.size=5", store="other")[0] == 0
@@ -235,6 +255,7 @@ def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path
         ("other_kind", "the metric score is a number here and was a flag in the replicates before"),
         ("text", "the metric score is 'high', which is no number"),
         ("mixed", "the metric score is a number here and was a flag in a result before: return one kind"),
+        ("array_later", "the metric score is an array here and was a number in a result before: return one kind"),
         ("nothing", "a result is a NoneType, and must be a mapping of names to numbers"),
     ],
 )

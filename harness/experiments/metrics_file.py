@@ -4,6 +4,7 @@ What is no number is left out: a script may log its arguments beside its losses.
 """
 
 import csv
+import io
 import json
 import math
 from collections import Counter
@@ -46,7 +47,8 @@ def results_in(path: Path, name: str, step: str = "", declared: Collection[str] 
     if mixed := sorted(numbers & texts.keys()):
         raise BadResult(f"{name}: {mixed[0]} is a number in one line and {str(texts[mixed[0]])[:60]!r} in another")
     if not numbers:
-        raise BadResult(f"{name} holds no number: a run without a result has failed")
+        left_out = next((f"; {key} is {str(value)[:60]!r}" for key, value in texts.items()), "")
+        raise BadResult(f"{name} holds no number: a run without a result has failed{left_out}")
     if step and not any("step" in result for result in kept):
         raise BadResult(f"{name} holds no {step_name}, which experiment.metrics names as its step")
     yield from _numbered(kept)
@@ -76,11 +78,14 @@ def _in_file(path: Path, name: str) -> Iterator[Any]:
         raise _nothing(name)
     if path.stat().st_size > MOST_BYTES:
         raise BadResult(f"{name} has {path.stat().st_size:,} bytes, and at most {MOST_BYTES:,} are read: write fewer lines")
-    text = path.read_text(errors="replace")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadResult(f"{name} is not UTF-8 at byte {error.start}: open it with encoding='utf-8' in the script") from None
     if path.suffix == ".csv":
         yield from _of_csv(text, name)
         return
-    for number, line in enumerate([text] if path.suffix == ".json" else text.splitlines(), 1):
+    for number, line in enumerate([text] if path.suffix == ".json" else text.split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -96,25 +101,27 @@ def _nothing(name: str) -> BadResult:
 
 
 def _of_csv(text: str, name: str) -> Iterator[Row]:
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
     try:
-        rows = list(reader)
+        header = reader.fieldnames = [column.strip() for column in reader.fieldnames or []]
+        rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise BadResult(f"line {reader.line_num} of {name} can't be read: {error}") from None
-    header = reader.fieldnames or []
     if len(set(header)) < len(header):
         raise BadResult(f"{name} has two columns of the same name: rename one")
-    for number, row in enumerate(rows, 2):
+    if rows and all(isinstance(_cell(column), float) for column in header if column):
+        raise BadResult(f"line 1 of {name} has only numbers, and must have the names of the columns: write a header")
+    for number, row in rows:
         if None in row or None in row.values():
             raise BadResult(f"line {number} of {name} has another number of values than its header")
-        yield {column: value if column == "set" else _cell(value) for column, value in row.items() if value.strip()}
+        yield {column: value.strip() if column == "set" else _cell(value) for column, value in row.items() if value.strip()}
 
 
 def _cell(value: str) -> float | bool | str:
     try:
         return float(value)
     except ValueError:
-        return {"True": True, "False": False}.get(value.strip(), value)
+        return {"true": True, "false": False}.get(value.strip().lower(), value)
 
 
 def _whole(value: Any) -> Any:

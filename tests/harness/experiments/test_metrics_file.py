@@ -43,6 +43,30 @@ def test_a_table_is_read_as_pandas_writes_it(read):
     assert read("m.csv", text, step="epoch") == [{"step": 1, "accuracy": 0.5, "best": True}, {"step": 2, "accuracy": 0.75}]
 
 
+def test_a_table_is_read_whatever_its_spaces_cases_and_quotes(read):
+    """Also with the mark that Excel writes first, and with lines that are not the file's own."""
+    text = '\ufeffset, step, train loss, ok, note\n test, 1, 0.5, true, "a\nb"\ntest, 2, 0.25, False, c\n'
+    expected = [{"train loss": 0.5, "ok": True}, {"train loss": 0.25, "ok": False}]
+    assert read("m.csv", text) == [{"step": step, "set": "test"} | line for step, line in enumerate(expected, 1)]
+    assert read("m.jsonl", '\ufeff{"loss": 1, "note": "a\u2028b"}\n') == [{"loss": 1}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("m.csv", b"1,0.5\n2,0.25\n", "line 1 of {folder}/m.csv has only numbers, and must have the names of the columns"),
+        ("m.csv", b'a,b\n1,"x\ny"\n2\n', "line 4 of {folder}/m.csv has another number of values than its header"),
+        ("m.csv", "précision\n1\n".encode("latin-1"), "{folder}/m.csv is not UTF-8 at byte 2: open it with encoding='utf-8'"),
+        ("m.jsonl", b'{"val": {"loss": 1}}', "a run without a result has failed; val is \"{'loss': 1}\""),
+    ],
+)
+def test_a_file_that_would_be_read_otherwise_than_it_is_meant_is_refused(tmp_path, name, text, sentence):
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(BadResult) as refused:
+        list(results_in(tmp_path / name, "{folder}/" + name))
+    assert sentence in str(refused.value)
+
+
 def test_lines_without_steps_are_numbered_so_that_none_is_lost(read):
     """Within their set, and only where a set has several."""
     lines = [{"score": 1.0}, {"set": "a", "score": 2.0}, {"score": 3.0}]

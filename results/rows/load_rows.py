@@ -169,7 +169,8 @@ def _with_settings(store: Store, rows: pa.Table, configs: pa.ChunkedArray, confi
     complete, settings = _settings(store), []
     for text in encoded.dictionary.to_pylist():
         changed = entries(text)
-        settings.append(complete.get(_spelled(changed)) or flatten(changed))
+        code = {"code": changed["code"]} if "code" in changed else {}  # of a person's own, which is no setting
+        settings.append((complete.get(_spelled(changed)) or flatten(_as_in_a_study(changed))) | code)
     names = list(dict.fromkeys(name for options in settings for name in options))
     for name in names if config is True else [config] if isinstance(config, str) else config or ():
         if name not in names:
@@ -188,6 +189,15 @@ def _settings(store: Store) -> dict[str, Options]:
     return {
         _spelled(condition["config"]): flatten(condition["settings"]) for condition in conditions if "settings" in condition
     }
+
+
+def _as_in_a_study(config: Options) -> Options:
+    """A configuration with the settings of its experiment where a study file has them, such as `experiment.lr`."""
+    experiment = config.get("experiment")
+    if not isinstance(experiment, dict) or not isinstance(experiment.get("settings"), dict):
+        return config
+    others = {name: value for name, value in experiment.items() if name != "settings"}
+    return {**config, "experiment": others | experiment["settings"]}
 
 
 def _spelled(config: Options) -> str:

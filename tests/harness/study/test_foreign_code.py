@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+import results
 from harness.run import run
 from harness.study.foreign_code import checkout_state, code_of_modules, code_of_sources
 from harness.study.load import load
@@ -129,7 +130,7 @@ def test_the_checkout_of_a_folder_says_its_commit_and_whether_it_is_changed(fold
     assert dirty is False
 
 
-STUDY = "name: coded\nquestion: q\nexperiment: {name: 'mine:measure'}\nreplicates: 3\nexecutor: local\nwandb: off\n"
+STUDY = "name: coded\nquestion: q\nexperiment: {name: 'mine:measure', shift: 3}\nreplicates: 3\nexecutor: local\nwandb: off\n"
 
 
 def test_a_store_that_would_mix_two_versions_is_refused_with_both_unless_the_new_one_is_meant(folder, monkeypatch):
@@ -148,3 +149,5 @@ def test_a_store_that_would_mix_two_versions_is_refused_with_both_unless_the_new
     rows = committed(open_store(folder / "runs", "coded")).to_pylist()
     assert len(rows) == 6
     assert {before in row["config"] for row in rows} == {True, False}
+    loaded = results.load(folder / "runs", "coded", config=["code", "experiment.shift"]).to_pylist()
+    assert {(row["code"], row["experiment.shift"]) for row in loaded} == {(before, 3), (after, 3)}

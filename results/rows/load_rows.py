@@ -170,7 +170,7 @@ def _with_settings(store: Store, rows: pa.Table, configs: pa.ChunkedArray, confi
     for text in encoded.dictionary.to_pylist():
         changed = entries(text)
         code = {"code": changed["code"]} if "code" in changed else {}  # of a person's own, which is no setting
-        settings.append((complete.get(_spelled(changed)) or flatten(_as_in_a_study(changed))) | code)
+        settings.append({**(complete.get(_spelled(changed)) or flatten(_as_in_a_study(changed))), **code})
     names = list(dict.fromkeys(name for options in settings for name in options))
     for name in names if config is True else [config] if isinstance(config, str) else config or ():
         if name not in names:

@@ -96,7 +96,7 @@ def _cost(cost: Estimate, unit: str, executor: str) -> str:
     around = _AROUND_S.get(executor, _AROUND_S["ray"]) if cost.packs else 0.0
     hours = cost.slot_hours if executor == "local" else cost.hours  # one process runs the packs one after the other
     return (
-        f"{cost.replicates} replicates in {cost.packs} packs, {amounts.device_time(cost.slot_hours, unit)}, about "
+        f"{counted(cost.replicates, 'replicate')} in {counted(cost.packs, 'pack')}, {amounts.device_time(cost.slot_hours, unit)}, about "
         f"{amounts.duration(hours * 3600 + around)} ({amounts.duration(around)} of them for the start and the report), "
         f"{amounts.size(cost.tables)} of tables{weights}"
     )

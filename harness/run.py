@@ -25,6 +25,7 @@ from harness.prepare import Prepared, executor_of, next_round, planned_manifest,
 from harness.study.config import Study, keep_tail
 from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError
+from results.rows.plural import counted
 from results.store.leftovers import remove_leftovers
 from results.store.manifest import newest_manifest, write_manifest
 from results.store.tables import Store, check_there, committed, studies
@@ -164,7 +165,9 @@ def _train_rounds(
 
     prepared = next_round(prepared, retry)
     while prepared.plan.packs and not interrupt.requested():
-        say(f"round: {prepared.cost.replicates} replicates to the next look, {len(prepared.plan.replicates)} with those before")
+        say(
+            f"round: {counted(prepared.cost.replicates, 'replicate')} to the next look, {len(prepared.plan.replicates)} with those before"
+        )
         ended = train_all(prepared, executor, interrupt, None if budget is None else spent)
         outcomes += ended
         if interrupt.requested() or any(outcome.status not in ("committed", "failed") for outcome in ended):

@@ -207,8 +207,12 @@ def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]
 
 
 def _conditions(merged: Tree, points: list[Point], experimental: bool) -> tuple[Condition, ...]:
-    """The conditions of the points. Points with equal configurations become one, with the name of the first and the seeds of all."""
+    """The conditions of the points. Points with equal configurations become one, with the name of the first and the seeds of all.
+
+    StudyError where two of them are named under `conditions`, since one of the names would be lost.
+    """
     merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
+    named: dict[str, str] = {}  # by the configurations of all stages
     for point in points:
         try:
             chain = [_experiment(merged, point)] if experimental else _chain(merged, point)
@@ -218,13 +222,22 @@ def _conditions(merged: Tree, points: list[Point], experimental: bool) -> tuple[
             raise StudyError(
                 "seeds: an experiment has one seed, so init and data can't differ: write replicates, or seeds: {from: 100}"
             )
+        if point.condition is not None:
+            first = named.setdefault(canonical([condition.config() for condition in chain]), point.condition)
+            if first != point.condition:
+                raise StudyError(
+                    f"conditions.{first} and conditions.{point.condition} are the same: change a setting of one, or leave it out"
+                )
         for built in stages.with_seeds(chain, point.seeds):
             _, seeds = merged_points.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
     conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values())
     for name, times in Counter(label(condition.name, condition.stage) for condition in conditions).items():
         if times > 1:
-            raise StudyError(f"two different conditions are called {name!r}: rename the one under conditions")
+            raise StudyError(
+                f"two different conditions are called {name!r}: rename the one under conditions; where both are of one sweep, "
+                'leave out a value that looks like another, such as "1" beside 1'
+            )
     return conditions
 
 

@@ -23,6 +23,11 @@ MOST_DIGITS = 100
 MOST_REFERENCES = 20  # N references into each other can make a text 3^(N/3) times as long
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 _SIXTIES = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_HINTS = {  # by words of YAML's own errors
+    "'\\t'": "indent with spaces",
+    "cannot start any token": "put the text in quotes",
+    "mapping values are not allowed": 'indent all keys of a mapping alike, and put a text with ": " in quotes',
+}
 _TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")}
 _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_.:+-]*")
 
@@ -38,8 +43,19 @@ def read_yaml(data: bytes, where: str) -> Any:
         if isinstance(root, yaml.ScalarEvent):  # OmegaConf would make a key of it
             return None if root.value in ("", "~", "null") else root.value
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+    except yaml.MarkedYAMLError as error:
+        raise StudyError(f"{where} is not a readable YAML file: {_fault(error)}") from error
     except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
         raise StudyError(f"{where} is not a readable YAML file: {' '.join(str(error).split())}") from error
+
+
+def _fault(error: yaml.MarkedYAMLError) -> str:
+    """What is wrong, in which line, and what to write instead where that is known."""
+    at, began = error.problem_mark, error.context_mark
+    line = "" if at is None else f"line {at.line + 1}: "
+    within = "" if began is None or at is None or began.line == at.line else f", {error.context} from line {began.line + 1} on"
+    hint = next((f": {hint}" for words, hint in _HINTS.items() if words in str(error.problem)), "")
+    return f"{line}{error.problem or error.context}{within}{hint}"
 
 
 def refuse_odd_yaml(text: str, where: str, numbered: bool = True) -> None:

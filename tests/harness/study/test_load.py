@@ -349,6 +349,36 @@ def test_two_conditions_of_one_name_are_refused():
     assert "two different conditions are called 'model.layers=2'" in _refused(**changes)
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name: a\ntask:\n\tname: b\n", "line 3: found character '\\t' that cannot start any token: indent with spaces"),
+        ("name: a\nname: b\n", "line 2: found duplicate key name, while constructing a mapping from line 1 on"),
+        (
+            "question: why: this?\n",
+            "line 1: mapping values are not allowed here: indent all keys of a mapping alike, and put a text "
+            'with ": " in quotes',
+        ),
+        ('name: "a\nquestion: b\n', "line 3: found unexpected end of stream, while scanning a quoted scalar from line 1 on"),
+    ],
+)
+def test_what_is_no_yaml_is_refused_with_its_line(tmp_path, text, sentence):
+    (tmp_path / "study.yaml").write_text(text)
+    with pytest.raises(StudyError) as refused:
+        load(tmp_path / "study.yaml")
+    assert str(refused.value) == f"{tmp_path / 'study.yaml'} is not a readable YAML file: {sentence}"
+
+
+def test_two_names_of_one_condition_are_refused():
+    """One of them would be lost. The points of a sweep may meet a condition, and conditions may share a first stage."""
+    twice = {"a": {"train": {"lr": 0.1}}, "b": {"train": {"lr": 0.1}, "replicates": 2}, "c": {}}
+    assert "conditions.a and conditions.b are the same: change a setting of one, or leave it out" in _refused(conditions=twice)
+    lr = _study(conditions={"a": {"train": {"lr": 0.1}}}, sweeps=[{"each": {"train.lr": [0.1, 0.2]}}])
+    assert [condition.name for condition in lr.conditions] == ["a", "train.lr=0.2"]
+    stages = [{"labels": "teacher"}]
+    assert len(_study(conditions={"one": {}, "two": {"stages": stages}}).conditions) == 2
+
+
 def test_a_missing_section_is_named():
     tree = _tree()
     for section, message in (

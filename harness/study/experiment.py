@@ -212,6 +212,12 @@ def _command_experiment(options: Options, sources: tuple[str, ...], settings: Op
         )
     if not sources:
         raise StudyError("experiment.sources is missing: the files that the command needs, such as [train.py, src]")
+    written = Path(str(metrics).removeprefix("{folder}/"))
+    if shared := next((source for source in sources if written.is_relative_to(source)), None):
+        raise StudyError(
+            f"experiment.metrics = {metrics!r} is in {shared!r} of experiment.sources, which all replicates share: name only the files "
+            "that the command reads, such as [train.py], or let it write elsewhere"
+        )
     limit = options.get("time_limit")
     if limit is not None and (type(limit) not in (int, float) or not limit > 0 or not math.isfinite(limit)):
         raise StudyError(f"experiment.time_limit = {limit!r} must be a number of seconds above 0")

@@ -333,6 +333,11 @@ def test_a_file_of_metrics_that_would_mislead_is_refused(tmp_path, name, text, s
         ("experiment.metrics={file: '{folder}/m.csv'}", "must be a file, or a file and the name of the steps in it, such as"),
         ("experiment.sources=[]", "experiment.sources is missing"),
         ("experiment.sources=[gone.py]", "there is no 'gone.py'"),
+        ("experiment.sources=[work.py, .]", "is in '.' of experiment.sources, which all replicates share: name only the files"),
+        (
+            "experiment={metrics: '{folder}/proj/out/m.csv', sources: [proj]}",
+            "experiment.metrics = '{folder}/proj/out/m.csv' is in 'proj' of experiment.sources, which all replicates share",
+        ),
         ("experiment.sources=[../work.py]", "'../work.py' must be a file or folder in the current one"),
         ("experiment.metrics='{folder}/../m.csv'", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
         ("experiment.metrics='{folder}/m_{seed}.jsonl'", "has {seed}, and only {folder} is filled in"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.study.config import Metric, nearest
-from results.rows.measures import ARRAY, RESULT
+from results.rows.measures import ARRAY, RESULT, label
 from results.store.schema import MOST_VALUE
 from results.store.shapes import LARGEST
 
@@ -123,6 +123,10 @@ def checked(entries: list[Entry], kinds: dict[str, str]) -> list[Entry]:
         raise BadResult("there is no result: return a mapping of names to numbers, or yield some")
     if not any(entry.values for entry in entries):
         raise BadResult("there are arrays alone: return at least one number too, such as {'accuracy': 0.9}")
+    labels: dict[str, tuple[str, str]] = {}
+    for place, name in ((entry.set, name) for entry in entries for name, _ in entry.kinds()):
+        if labels.setdefault(label(place, name), (place, name)) != (place, name):
+            raise BadResult(f"two metrics are called {label(place, name)!r}, one of them by its set: rename one")
     for name, kind in (pair for entry in entries for pair in entry.kinds()):
         if kinds.setdefault(name, kind) != kind:
             raise BadResult(

@@ -7,6 +7,7 @@ then a run goes on between two of its results.
 
 import copy
 import datetime
+import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -152,10 +153,11 @@ def _from_function(
 ) -> tuple[list[list[Entry]], float]:
     """What the function returns for one replicate, or for all at once, [replicates][results], and the seconds that it took.
 
-    A function that ends its process fails, and nothing else ends.
+    A function that ends its process fails, and nothing else ends. One that changes the current folder changes it for itself alone: the
+    store and the files of the code may be relative to it.
     """
     pauses.pause()
-    experiment, began = _experiment_of(replicates[0]), time.perf_counter()
+    experiment, began, here = _experiment_of(replicates[0]), time.perf_counter(), os.getcwd()
     seeds = [replicate.init_seed for replicate in replicates]
     results: list[list[Entry]] = []
     argument = Draw(torch.tensor(seeds, device=device), "experiment") if experiment.packed else seeds[0]
@@ -180,6 +182,8 @@ def _from_function(
             pauses.pause(None if pausable is None else partial(_begun, results, seconds, pausable))
     except SystemExit as error:
         raise BadResult(f"the function called sys.exit({error.code}): raise an error instead, or return") from error
+    finally:
+        os.chdir(here)
     return [[entries[slot] for entries in results] for slot in range(len(seeds))], time.perf_counter() - began
 
 

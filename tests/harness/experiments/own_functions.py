@@ -1,5 +1,6 @@
 """Functions such as a user would write, which the tests run as experiments."""
 
+import os
 import random
 import sys
 
@@ -60,6 +61,22 @@ def array_later(seed, settings):
     """A number first, and an array later."""
     yield {"score": 0.5}
     yield {"score": np.ones(3)}
+
+
+def one_label(seed, settings):
+    """A name that looks like another metric's with its set."""
+    yield {"score (test)": 0.5}
+    yield {"set": "test", "score": 1.0}
+
+
+def moving(seed, settings):
+    os.chdir(settings["where"])
+    return {"score": float(seed)}
+
+
+def moving_stepwise(seed, settings):
+    for step in (1, 2):
+        yield {"step": step, **moving(seed, settings)}
 
 
 def flagged(seed, settings):

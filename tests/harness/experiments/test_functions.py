@@ -217,6 +217,18 @@ def test_a_metric_that_no_result_has_is_named_at_the_end(start):
     assert said.count("evaluate.metrics names scor, and no result has it; the results have score, drawn, even") == 1
 
 
+@pytest.mark.parametrize("function", ["moving", "moving_stepwise"])
+def test_a_function_that_changes_the_current_folder_changes_it_for_itself_alone(tmp_path, monkeypatch, function):
+    """The store's path is relative: its rows were lost in that folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "own.yaml").write_text(STUDY.format(module=MODULE, function=function))
+    overrides = ["store=runs", "replicates=3", f"experiment.where={tmp_path / 'elsewhere'}"]
+    assert run(load("own.yaml", overrides), say=lambda text: None) == 0
+    assert committed(open_store(tmp_path / "runs", "own")).num_rows == 3
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_steps_and_counts_may_be_numpys(start, tmp_path):
     assert start("numpy_places", "replicates=1")[0] == 0
     (row,) = read(open_store(tmp_path / "runs", "own"), "evaluations").to_pylist()
@@ -256,6 +268,7 @@ def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path
         ("text", "the metric score is 'high', which is no number"),
         ("mixed", "the metric score is a number here and was a flag in a result before: return one kind"),
         ("array_later", "the metric score is an array here and was a number in a result before: return one kind"),
+        ("one_label", "two metrics are called 'score (test)', one of them by its set: rename one"),
         ("nothing", "a result is a NoneType, and must be a mapping of names to numbers"),
     ],
 )

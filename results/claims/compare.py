@@ -103,5 +103,7 @@ def between(interval: Interval) -> str:
 
 
 def probability(chance: float, interval: Interval) -> str:
-    """A chance with its interval, such as "P = 0.96 [0.81, 0.99]"; one that would be written as 0.00 is "P < 0.005"."""
-    return f"{'P < 0.005' if chance < 0.005 else f'P = {chance:.2f}'} {between(interval)}"
+    """A chance with its interval, such as "P = 0.96 [0.81, 0.99]" or "P < 0.005 [0, 0.01]"; none is rounded to never, even or always."""
+    low, high = (distinct(end, 3, "g", 0, 0.5, 1) for end in (interval.low, interval.high))
+    shown = "< 0.005" if chance < 0.005 else f"= {distinct(chance, 2, 'f', 0.5, 1)}"
+    return f"P {shown} [{low}, {high}]"

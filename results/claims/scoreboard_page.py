@@ -31,6 +31,7 @@ that was measured, and why.
 - The column *replicates* has those of a condition: of all that the study has, the fewest and the most.
 - Where several studies have rows for a claim, those at the paper's own size come first, and alone count in
   the table below. Of the others, and among these, a decided verdict comes first.
+- A ratio of two medians is – where both are 0, and ∞ where only the second is.
 - The pages of the families tell what was seen and what it means.
 - `manyseeds report docs/studies/<folder>` makes a study's report from its tables.
 

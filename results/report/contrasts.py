@@ -93,9 +93,10 @@ def contrasts(
 def _with_a_rival(groups: Iterable[tuple[str, int]]) -> str:
     """The advice to take a baseline that has a stage in common with another condition; "" where there is none."""
     first: dict[int, str] = {}
-    shared = (first[stage] for name, stage in groups if first.setdefault(stage, name) != name)
-    better = next(shared, None)
-    return "" if better is None else f": write --baseline {shlex.quote(better)}"
+    for name, stage in groups:
+        if first.setdefault(stage, name) != name:
+            return f": write --baseline {shlex.quote(first[stage])}"
+    return ""
 
 
 def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None], across: str | None = None) -> None:

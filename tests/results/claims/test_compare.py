@@ -30,7 +30,18 @@ def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() ->
 
 
 @pytest.mark.parametrize(
-    ("chance", "said"), [(0.0012, "P < 0.005 [0, 0.01]"), (0.0, "P < 0.005 [0, 0.01]"), (0.04, "P = 0.04 [0, 0.01]")]
+    ("chance", "low", "high", "said"),
+    [
+        (0.0012, 0.0, 0.01, "P < 0.005 [0, 0.01]"),
+        (0.0, 0.0, 0.01, "P < 0.005 [0, 0.01]"),
+        (0.04, 0.0, 0.01, "P = 0.04 [0, 0.01]"),
+        (0.3, 0.1569, 0.49961, "P = 0.30 [0.157, 0.4996]"),
+        (0.5, 0.4, 0.6, "P = 0.50 [0.4, 0.6]"),
+        (0.9975, 0.9167, 0.99972, "P = 0.998 [0.917, 0.9997]"),
+        (1.0, 0.9, 1.0, "P = 1.00 [0.9, 1]"),
+    ],
 )
-def test_a_small_chance_is_not_written_as_0_00(chance: float, said: str) -> None:
-    assert probability(chance, Interval(0.0, 0.01)) == said
+def test_no_chance_is_written_as_never_even_or_always_which_it_is_not(
+    chance: float, low: float, high: float, said: str
+) -> None:
+    assert probability(chance, Interval(low, high)) == said

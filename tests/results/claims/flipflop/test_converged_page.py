@@ -6,6 +6,8 @@ from statistics import median
 import pytest
 
 from results.claims import scoreboard
+from results.report.page_template import format_share
+from results.rows.plural import distinct
 from results.rows.study_rows import read_study
 from results.statistics.unpaired import superiority
 from results.store.manifest import manifest_of
@@ -92,7 +94,7 @@ def test_encodings_have_the_numbers_of_their_verdict_and_of_the_comparison(store
         found, ("pairs of a baseline and a sinusoidal model", "with a rotary one"), strict=True
     ):
         more = sum(ours > theirs for ours in errors["baseline"] for theirs in errors[name])
-        interval = f"[{100 * float(low):.3g} %, {100 * float(high):.3g} %]"
+        interval = f"[{format_share(float(low))}, {format_share(float(high))}]"
         assert f"in {more} of {25 * 16} {words} {interval}" in section
     sparse = {name: [replicate.error("sparse") for replicate in trained[name]] for name in ("rotary", "baseline")}
     p, interval = superiority(sparse["baseline"], sparse["rotary"], 0.95)
@@ -112,7 +114,7 @@ def test_rare_strings_and_more_steps_have_the_numbers_of_their_verdicts(store, s
     assert f"make no error there either {re.match(often, verdict['R4'].finding.measured)[1]}" in section
     dense = r".* on sparse and falls to 0\.50× \(P = ([\d.]+) \[([\d.]+), ([\d.]+)\]\) on dense"
     p, low, high = (100 * float(number) for number in re.match(dense, verdict["R5"].finding.measured).groups())
-    assert f"errs more on dense strings in {p:.0f} % of the pairs [{low:.1f} %, {high:.1f} %]" in section
+    assert f"errs more on dense strings in {p:.0f} % of the pairs [{low:.1f} %, {distinct(high, 1, 'f', 50)} %]" in section
 
 
 def test_the_sentences_have_the_numbers_of_the_verdicts(store, trained, section):

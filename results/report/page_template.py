@@ -6,6 +6,7 @@ A page runs the scripts of these folders alone: its Content-Security-Policy list
 import base64
 import hashlib
 import json
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def render(path: Path, **values: Any) -> str:
         "rate": format_rate,
         "real": format_real,
         "share": format_share,
+        "least_share": format_least_share,
         "plain": plain,
         "number": _number,
         "time": _time,
@@ -117,6 +119,11 @@ def superscript(exponent: str) -> str:
 def format_share(share: float) -> str:
     """A proportion in per cent, with one decimal, and with more where only they tell it from 0 or 100 %."""
     return f"{distinct(100 * share, 1, 'f', 0, 100)} %"
+
+
+def format_least_share(share: float) -> str:
+    """A proportion that holds at least, in per cent: rounded down to one decimal."""
+    return f"{math.floor(1000 * share) / 10:.1f} %"
 
 
 def format_shares(low: float, high: float) -> str:

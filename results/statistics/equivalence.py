@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         manifest = manifest_of(store)
         study = read_study(store, manifest)
         replicates, rows = study.replicates, []
-        known = [measure.label for measure in measures_of(manifest, study.evaluations)] or set_names(manifest)
+        measured = [measure.label for measure in measures_of(manifest, study.evaluations)]
+        known, chance_of = measured or set_names(manifest), "P(second is worse)" if measured else "P(second errs more)"
         for name in options.sets:
             if name not in known:
                 raise StudyError(f"there is no set {name!r}; sets: {', '.join(known)}{nearest(name, known)}")
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chance, low, high = (distinct(number, 3, "f", *marks) for number in numbers)
             counts, interval = f"{compared.first}, {compared.second}", f"{low} – {high}"
             rows.append((name, counts, chance, interval, f"0.5 ± {compared.margin:g}", compared.verdict))
-        for line in table_lines(("set", "replicates", "P(second errs more)", "90 % interval", "margin", "verdict"), rows):
+        for line in table_lines(("set", "replicates", chance_of, "90 % interval", "margin", "verdict"), rows):
             say(line)
     except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)

@@ -23,10 +23,14 @@ function superscript(exponent) {
   return [...String(exponent)].map((digit) => digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
 }
 
-function short(value) {
+function short(value, digits = 3) {
   if (Math.abs(value) >= 1e4) return Math.round(value).toLocaleString("en");
   if (Math.abs(value) >= 1e3) return Number(value.toPrecision(4)).toLocaleString("en");
-  if (value === 0 || Math.abs(value) >= 0.001) return String(Number(value.toPrecision(3)));
+  if (value === 0 || Math.abs(value) >= 0.001) {
+    const text = Number(value.toPrecision(digits));
+    if (Math.abs(text) === 1 && Math.abs(value - text) > 1e-9) return short(value, digits + 1); // 0.9996 is not 1
+    return String(text);
+  }
   const [mantissa, exponent] = value.toExponential(1).split("e");
   return `${mantissa}×10${superscript(Number(exponent))}`;
 }

@@ -42,6 +42,7 @@ names[1].dispatchEvent(new MouseEvent("click", { shiftKey: true })); told.alone 
 names[1].dispatchEvent(new MouseEvent("click", { shiftKey: true })); told.again = shown();
 names[0].dispatchEvent(new MouseEvent("click", { detail: 1 })); told.without = shown();
 names[0].dispatchEvent(new MouseEvent("click", { detail: 2 })); told.twice = shown();
+told.short = [0.9996, 1, -0.99999, 0.12345, 1.5, 12345].map((value) => short(value));
 told.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 told.requests = performance.getEntriesByType("resource").length;
 """
@@ -161,5 +162,6 @@ def test_a_page_tells_of_the_replicate_pointed_at_and_shows_a_condition_alone_at
     assert told["clicked"].endswith(f"manyseeds report STORE synthetic --key {key[1]}")
     assert (told["alone"], told["again"]) == (["false", "true"], ["true", "true"])
     assert (told["without"], told["twice"]) == (["false", "true"], ["true", "false"])
+    assert told["short"] == ["0.9996", "1", "-0.99999", "0.123", "1.5", "12,345"]
     assert told["wide"] <= 0
     assert told["requests"] == 0

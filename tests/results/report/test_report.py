@@ -18,7 +18,7 @@ import pytest
 from results import second_process
 from results.errors import StudyError
 from results.report import figure_files, figures, pareto, report
-from results.report.page_template import format_rate
+from results.report.page_template import format_least_share, format_rate
 from results.report.report import write_report
 from results.store import tables as store_tables
 from results.store.schema import SCHEMAS
@@ -322,3 +322,4 @@ def test_names_that_mean_something_to_the_plotting_library_are_drawn_as_they_are
 def test_rates_are_written_as_people_write_them() -> None:
     values = [0.0, 0.01234, 4.21e-5, float("inf"), None, 1.0]
     assert [format_rate(value) for value in values] == ["0", "0.0123", "4.2×10⁻⁵", "diverged", "–", "1"]
+    assert [format_least_share(share) for share in (0.0, 0.77908, 0.92789, 1.0)] == ["0.0 %", "77.9 %", "92.7 %", "100.0 %"]

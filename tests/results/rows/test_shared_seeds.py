@@ -47,6 +47,21 @@ def test_intervals_over_replicates_that_share_seeds_are_said_to_be_too_narrow(tm
     assert ("replicates of transformer share seeds" in capsys.readouterr().err) == crossed
 
 
+def test_experiments_are_compared_by_which_is_worse(tmp_path, capsys):
+    """The second condition has the higher scores, of which higher ones are better, so it is never the worse one."""
+    path, store = tmp_path / "scores.csv", open_store(str(tmp_path / "runs"), "scores")
+    rows = [f"{name},{seed},{seed + (name == 'fast') * 10}" for name in ("slow", "fast") for seed in range(8)]
+    path.write_text("\n".join(("condition,seed,score", *rows)))
+    import_runs(store, path, Columns("seed", ("condition",), {"score": "higher"}), "q", lambda text: None)
+    assert (
+        main([str(tmp_path / "runs"), "scores", "condition=slow", "condition=fast", "--sets", "score", "--margin", "0.15"]) == 0
+    )
+    head, _, line = capsys.readouterr().out.splitlines()
+    assert head.split(" | ")[2] == "P(second is worse)"
+    assert line.split(" | ")[2] == "0.000"
+    assert line.endswith("different |")
+
+
 @pytest.mark.parametrize("crossed", [True, False])
 def test_the_report_of_experiments_says_so_too(tmp_path, crossed):
     path, store = tmp_path / "scores.csv", open_store(str(tmp_path / "runs"), "scores")

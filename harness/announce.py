@@ -30,8 +30,13 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         say(f"  {smaller_than(study.source, study.reductions)}")
     total = len(planned.replicates)
     new = "" if begun(prepared.store) else ", where this study has not begun"
+    names, stages = (
+        {condition.name for condition in study.conditions},
+        1 + max(condition.stage for condition in study.conditions),
+    )
+    staged = f" in {stages} stages" if stages > 1 else ""
     say(
-        f"  {counted(total, 'replicate')} of {counted(len(study.conditions), 'condition')}, "
+        f"  {counted(total, 'replicate')} of {counted(len(names), 'condition')}{staged}, "
         f"{len(planned.done)} committed in {public(prepared.uri)}{new}"
     )
     if planned.failed:

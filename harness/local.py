@@ -164,7 +164,7 @@ def _measured(pack: Pack, local: Local) -> Rate:
             if not parts:
                 raise too_large(part) from error
         if part is pack:
-            name = pack.replicates[0].condition.name
+            name = pack.replicates[0].condition.label
             say(f"a pack of {len(pack.replicates)} of {name} does not fit on this device: it goes on as smaller ones")
         part = parts[0]
 

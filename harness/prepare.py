@@ -218,7 +218,7 @@ def _planned(
 
 def _refuse_tf32(study: Study, devices: Collection[str]) -> None:
     trained = [condition for condition in study.conditions if condition.experiment is None]
-    wanted = [condition.name for condition in trained if condition.train.precision == "tf32"]
+    wanted = [condition.label for condition in trained if condition.train.precision == "tf32"]
     others = sorted(set(devices) - {"cuda"})
     if wanted and others:
         raise StudyError(

@@ -47,7 +47,7 @@ def show_plan(
     kinds = [kind.name for kind in study.slots] or [""]
     for name, rate in prepared.rates.items() if not study.is_experimental else ():
         conditions = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
-        names, steps = [c.name for c in conditions], conditions[0].steps
+        names, steps = [c.label for c in conditions], conditions[0].steps
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
         seconds = significant(rate.pack_seconds(steps) / rate.size)
@@ -84,7 +84,7 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
     for index, condition in enumerate(study.conditions):
         count = counts[index]
         parts = [f"{count[state]} {state}" for state in ("held", "lacks a set", "missing") if count[state]]
-        say(f"{condition.name}: {len(condition.seeds)} planned, {', '.join(parts)}")
+        say(f"{condition.label}: {len(condition.seeds)} planned, {', '.join(parts)}")
     extra = len(set(sets_by_key) - planned)
     if extra:
         say(f"{extra} replicates in the store are not of this study file: they stay")

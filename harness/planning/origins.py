@@ -11,7 +11,6 @@ from harness.study.load import Sources, from_tree, sources_of
 from harness.study.sweep import VARIED, Point, points_of
 from harness.study.tree import leaves, nested, read_file, short
 from results.plain_values import Options, Value
-from results.store.manifest import label
 
 DEFAULT, CONDITION = "default", "condition"
 _ELSEWHERE = ("name", *VARIED[: VARIED.index("replicates")], "conditions", "grid", "sweeps")  # keys that conditions show
@@ -32,14 +31,14 @@ def show(path: Path, overrides: Sequence[str], changed: bool) -> Iterable[str]:
     study, sources = from_tree(tree, overrides, str(path)), sources_of(tree, overrides, str(path))
     yield f"{study.name} (scale {study.scale}), from {path}"
     yield from _table(study_settings(study, sources), changed)
-    own = {label(condition.name, condition.stage): condition_settings(condition, sources) for condition in study.conditions}
+    own = {condition.label: condition_settings(condition, sources) for condition in study.conditions}
     shared = [setting for setting in next(iter(own.values())) if all(setting in settings for settings in own.values())]
     if len(own) > 1 and shared:
         yield f"every condition ({len(own)})"
         yield from _table(shared, changed)
     for condition in study.conditions:
-        settings = own[label(condition.name, condition.stage)]
-        yield f"condition {label(condition.name, condition.stage)}: {len(condition.seeds)} replicate{'s'[: len(condition.seeds) != 1]}"
+        settings = own[condition.label]
+        yield f"condition {condition.label}: {len(condition.seeds)} replicate{'s'[: len(condition.seeds) != 1]}"
         yield from _table([setting for setting in settings if len(own) == 1 or setting not in shared], changed)
 
 

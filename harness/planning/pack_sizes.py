@@ -164,17 +164,17 @@ def measure_kinds(
                 try:
                     rate = timer.rate(of_size(size), kind)
                 except torch.OutOfMemoryError:
-                    executor.say(f"slots {kind.name}: a pack of {size} of {condition.name} does not fit, so they take none")
+                    executor.say(f"slots {kind.name}: a pack of {size} of {condition.label} does not fit, so they take none")
                     continue
             if rate.memory > room:
-                needs = f"a pack of {rate.size} of {condition.name} takes {amounts.size(rate.memory)}"
+                needs = f"a pack of {rate.size} of {condition.label} takes {amounts.size(rate.memory)}"
                 executor.say(f"slots {kind.name}: {needs}, more than the {amounts.size(room)} of a slot, so they take none")
                 continue
             rates[shape(name, kind.name)] = rate
             taken.append(Part(kind.name, rate.size, count * rate.size / rate.pack_seconds(steps), count))
         if not taken:
             remedy = "give slots with more memory, or a smaller pack, model or batch"
-            raise StudyError(f"no slot of the study holds condition {condition.name}: {remedy}")
+            raise StudyError(f"no slot of the study holds condition {condition.label}: {remedy}")
         kept = settled.get(name, ())
         parts[name] = kept if kept and {part.kind for part in kept} <= {part.kind for part in taken} else tuple(taken)
     executor.place(rates, rooms)
@@ -201,7 +201,7 @@ def _shapes(study: Study, first: Plan, timer: Timer) -> Iterator[tuple[str, Cond
     counts, conditions = Counter(names[replicate.condition] for replicate in first.replicates), examples(study)
     missing = list(dict.fromkeys(pack.signature for pack in first.packs))
     for number, name in enumerate(missing, 1):
-        timer.begin(number, len(missing), conditions[name].name)
+        timer.begin(number, len(missing), conditions[name].label)
         yield name, conditions[name], counts[name]
 
 

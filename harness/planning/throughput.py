@@ -211,7 +211,7 @@ def best_rate(rate_of: Callable[[int], Rate], largest: int, device: str, space: 
 
 def too_large(pack: Pack) -> StudyError:
     """What the person is told of a pack whose size is given and which ran out of the device's memory."""
-    size, name = len(pack.replicates), pack.replicates[0].condition.name
+    size, name = len(pack.replicates), pack.replicates[0].condition.label
     if size == 1:
         return StudyError(f"one replicate of {name} does not fit on the device: choose a smaller model or batch")
     return StudyError(f"a pack of {size} of {name} does not fit on the device: write a pack.size smaller than {size}")

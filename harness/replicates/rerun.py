@@ -81,7 +81,9 @@ def rerun(
     replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition), row["parent_key"])
     shared = (study.curve_every, numerics, True, row["stage"])
     pack = Pack(f"rerun-{full}", signature(condition, study.sets), (replicate,), *shared, watch=study.watch)
-    say(f"{full} ({condition.name}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}")
+    say(
+        f"{full} ({condition.label}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}"
+    )
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)
         if row["stage"]:  # the weights that it began from

@@ -11,16 +11,18 @@ from harness.study.sweep import TRAINED, Point
 from harness.study.tree import merge, nested, short
 from results.errors import StudyError
 from results.plain_values import Tree
-from results.store.manifest import label
 
 
 def conditions_of(merged: Tree, points: list[Point], experimental: bool) -> tuple[Condition, ...]:
-    """The conditions of the points. Points with equal configurations become one, with the name of the first and the seeds of all.
+    """The conditions of the points. Points with equal configurations become one, with the seeds of all.
 
-    StudyError where two of them are named under `conditions`, since one of the names would be lost.
+    Its name is that of the first point whose last stage it is, else of the first with this stage: what `teacher: {}` trains is called so,
+    whatever other condition begins with the same stage. StudyError where two points under `conditions` are the same in all stages, since
+    one of the names would be lost.
     """
     merged_points: dict[str, tuple[Condition, dict[tuple[int, int], None]]] = {}
     named: dict[str, str] = {}  # by the configurations of all stages
+    ends: dict[str, str] = {}  # names by the configuration of the last stage
     for point in points:
         try:
             chain = [_experiment(merged, point)] if experimental else _chain(merged, point)
@@ -36,11 +38,15 @@ def conditions_of(merged: Tree, points: list[Point], experimental: bool) -> tupl
                 raise StudyError(
                     f"conditions.{first} and conditions.{point.condition} are the same: change a setting of one, or leave it out"
                 )
+        ends.setdefault(canonical(chain[-1].config()), point.name)
         for built in stages.with_seeds(chain, point.seeds):
             _, seeds = merged_points.setdefault(canonical(built.config()), (built, {}))
             seeds.update(dict.fromkeys(built.seeds))
-    conditions = tuple(replace(condition, seeds=tuple(seeds)) for condition, seeds in merged_points.values())
-    for name, times in Counter(label(condition.name, condition.stage) for condition in conditions).items():
+    conditions = tuple(
+        replace(condition, name=ends.get(config, condition.name), seeds=tuple(seeds))
+        for config, (condition, seeds) in merged_points.items()
+    )
+    for name, times in Counter(condition.label for condition in conditions).items():
         if times > 1:
             raise StudyError(
                 f"two different conditions are called {name!r}: rename the one under conditions; where both are of one sweep, "

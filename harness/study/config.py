@@ -21,6 +21,7 @@ from models.custom import custom
 from models.model import Model
 from results.errors import StudyError, nearest, settings_errors
 from results.plain_values import Options, Tree, Value
+from results.store.manifest import label
 from results.store.manifest_fields import SetFields
 from tasks.task import Task
 
@@ -261,6 +262,11 @@ class Condition:
     def stage(self) -> int:
         """The number of stages before it (`harness.study.stages`)."""
         return max(0, len(self.stages) - 1)
+
+    @property
+    def label(self) -> str:
+        """The name as people read it: after the first stage, with the stage."""
+        return label(self.name, self.stage)
 
     def config(self) -> Tree:
         """Everything that is hashed but the seeds: {task, model, train, stages} or {experiment}, and code; defaults left out."""

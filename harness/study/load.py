@@ -243,7 +243,7 @@ def _validate_sets(study: Study) -> None:
             try:
                 digest = asked.hash(condition.task, study.evaluate_seed)
             except StudyError as error:
-                raise StudyError(f"evaluate.sets.{asked.name} of condition {condition.name}: {error}") from error
+                raise StudyError(f"evaluate.sets.{asked.name} of condition {condition.label}: {error}") from error
             if digest in hashes:
                 raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{asked.name} are the same set: remove one")
             hashes[digest] = asked.name

@@ -15,6 +15,7 @@ import pytest
 from launch.cli import SECTIONS, cli, family, main
 from launch.cli.arguments import load_study
 from results.errors import StudyError
+from tests.harness import chained
 from tests.harness.tiny import write_study
 
 ROOT = Path(__file__).parents[2]
@@ -127,6 +128,14 @@ def test_plan_says_what_a_study_costs_and_writes_a_manifest(command, tmp_path):
     assert re.search(r"to do: 8 replicates in 4 packs, [\d.]+ core-seconds, about .*, [\d.]+ KB of tables", out)
     assert len(json.loads((tmp_path / "manifest.yaml").read_text())["packs"]) == 4
     assert not (tmp_path / "runs").exists()
+
+
+def test_plan_tells_the_stages_of_a_condition_apart(command, tmp_path):
+    status, out, _ = command("plan", chained.write_study(tmp_path), f"store={tmp_path / 'runs'}", "replicates=1")
+    assert status == 0
+    assert "  4 replicates of 2 conditions in 3 stages, 0 committed" in out
+    costs = [line.partition(":")[0].strip() for line in out.splitlines() if "s a replicate" in line]
+    assert sorted(costs) == ["cold, stage 1", "warm", "warm, stage 1", "warm, stage 2"]
 
 
 def test_the_life_of_a_study_on_the_command_line(command, tmp_path):

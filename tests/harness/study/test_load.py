@@ -379,6 +379,14 @@ def test_two_names_of_one_condition_are_refused():
     assert len(_study(conditions={"one": {}, "two": {"stages": stages}}).conditions) == 2
 
 
+def test_a_stage_of_several_conditions_is_named_by_the_one_that_ends_with_it():
+    """Whatever their order: the report of a study with `teacher: {}` has a row that is called so."""
+    student, teacher = {"stages": [{"labels": "teacher"}]}, {"replicates": 7}
+    for conditions in ({"teacher": teacher, "student": student}, {"student": student, "teacher": teacher}):
+        built = {condition.label: len(condition.seeds) for condition in _study(conditions=conditions).conditions}
+        assert built == {"teacher": 7, "student, stage 1": len(_study().conditions[0].seeds)}
+
+
 def test_a_missing_section_is_named():
     tree = _tree()
     for section, message in (

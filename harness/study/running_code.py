@@ -32,7 +32,13 @@ def refuse_other_code(condition: Condition) -> None:
     code = running_code(condition)
     digest = None if code is None else code.digest
     if digest != condition.code:
+        written = condition.experiment is not None and condition.experiment.command
+        hint = (
+            "; a command that writes into experiment.sources changes its own code: let it write into {folder}"
+            if written
+            else ""
+        )
         raise StudyError(
             f"condition {condition.name} was planned with the code {condition.code[:12]}, and the code here is {(digest or 'none')[:12]}: "
-            "bring the files back that it was planned with, then run manyseeds retry"
+            f"bring the files back that it was planned with, then run manyseeds retry{hint}"
         )

@@ -236,7 +236,12 @@ def test_a_script_that_is_edited_while_its_study_runs_is_not_run_as_the_old_one(
     assert start() == 1
     store = open_store(tmp_path / "runs", "scripted")
     assert [row["init_seed"] for row in committed(store).to_pylist()] == [0]
-    assert all("was planned with the code" in row["exception"] for row in read(store, "failures").to_pylist())
+    failures = [row["exception"] for row in read(store, "failures").to_pylist()]
+    assert all("was planned with the code" in text for text in failures)
+    assert all(
+        text.endswith("a command that writes into experiment.sources changes its own code: let it write into {folder}")
+        for text in failures
+    )
 
 
 def test_a_file_that_the_study_does_not_name_is_said_to_belong_to_its_sources(start, tmp_path):

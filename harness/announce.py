@@ -30,10 +30,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         say(f"  {smaller_than(study.source, study.reductions)}")
     total = len(planned.replicates)
     new = "" if begun(prepared.store) else ", where this study has not begun"
-    names, stages = (
-        {condition.name for condition in study.conditions},
-        1 + max(condition.stage for condition in study.conditions),
-    )
+    names = {condition.name for condition in study.conditions}
+    stages = 1 + max(condition.stage for condition in study.conditions)
     staged = f" in {stages} stages" if stages > 1 else ""
     say(
         f"  {counted(total, 'replicate')} of {counted(len(names), 'condition')}{staged}, "

@@ -82,10 +82,8 @@ def methods_text(
 
 
 def _study(manifest: Manifest, planned: Sequence[Replicate]) -> str:
-    conditions, stages = (
-        len({entry["name"] for entry in manifest["conditions"]}),
-        len({replicate.stage for replicate in planned}),
-    )
+    conditions = len({entry["name"] for entry in manifest["conditions"]})
+    stages = len({replicate.stage for replicate in planned})
     replicates = len({replicate.key for replicate in planned})
     staged = f", trained in {stages} stages," if stages > 1 else ""
     return (

@@ -169,4 +169,4 @@ class Manifest(Readable):
     adaptive: NotRequired[Annotated[RuleFields, _rule] | None]
     slots: NotRequired[list[Options]]
     parts: NotRequired[dict[str, list[Options]]]
-    watch: NotRequired[dict[str, int]]
+    watch: NotRequired[dict[str, Annotated[int, whole(-1)]]]  # lags: -1 for none

@@ -227,7 +227,12 @@ def test_a_set_exchanged_for_another_is_refused():
 
 
 @pytest.mark.parametrize(
-    "overrides", [(), ("task.p_ignore=[0.9,0.98]", "train.betas=[0.9,0.95]", "keep=tail(3)", "pack.size=3")]
+    "overrides",
+    [
+        (),
+        ("task.p_ignore=[0.9,0.98]", "train.betas=[0.9,0.95]", "keep=tail(3)", "pack.size=3"),
+        ("evaluate.watch.every=5",),  # its lags are -1, none, unless they are given
+    ],
 )
 def test_a_manifest_reads_back_as_the_same_plan(overrides):
     planned = planned_packs(

@@ -388,7 +388,9 @@ def build(section: str, node: Value) -> Any:
         if section == "task" and ":" in str(name):
             return _own_task(str(name), values)
         if name not in registry:
-            raise StudyError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{nearest(name, registry)}")
+            module, dot, own = name.rpartition(".")
+            hint = f"; for a class of your own write {module}:{own}" if dot else nearest(name, registry)
+            raise StudyError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{hint}")
         kind, title = registry[name], f"the {name}"
     return _filled(section, kind, title, values)
 
@@ -402,8 +404,8 @@ def _own_task(path: str, values: Options) -> Task:
             raise StudyError(f"task.{option.name} is missing: {path} has no default for it")
     with custom_tasks.errors_of_making(path):
         task = _filled("task", kind, path, values)
-        hash(task)  # TypeError where a field is a list
     with settings_errors():
+        custom_tasks.check_fields(task)
         custom_tasks.check(task)
     return task
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import tasks
 from harness.draw import Draw
+from harness.study import identity
 from models.custom import custom
 from models.custom.custom_checks import with_line
 from results.errors import StudyError
@@ -48,6 +49,24 @@ def task_class(path: str) -> type[Task]:
     return kind
 
 
+def check_fields(task: Task) -> None:
+    """Raise ValueError, in one sentence, unless a key can hash every field of a task: a list it can't, nor a value of another type."""
+    where = f"task.name = {path_of(type(task))!r}: its field"
+    for field in dataclasses.fields(task):
+        value = getattr(task, field.name)
+        try:
+            hash(value)
+        except TypeError as error:
+            kind = type(value).__name__
+            raise ValueError(
+                f"{where} {field.name} is a {kind}, which no option can be: declare int, float, str, bool or tuple[…], with such a default"
+            ) from error
+    try:
+        identity.describe(task)
+    except StudyError as error:
+        raise ValueError(f"{where} {error}; the default and the declared type of a field must agree") from error
+
+
 @functools.lru_cache(maxsize=256)
 def check(task: Task) -> None:
     """Raise ValueError, in one sentence, unless a task does what `tasks.task.Task` asks for.
@@ -74,7 +93,8 @@ def check(task: Task) -> None:
 def _check_declared(path: str, task: Task) -> None:
     """Check what a task declares: its sizes, metrics and error, and its form in evaluation sets."""
     with _located_errors(path, "its sizes"):
-        sizes = {"tokens": task.tokens, "vocabulary": task.vocabulary, "outputs": task.outputs}
+        sizes = {"tokens": task.tokens, "vocabulary": task.vocabulary, "outputs": task.outputs, "slots": task.slots}
+        sizes["rev"] = task.rev
         scored, metrics, error, evaluation = task.scored_positions(), task.metrics, task.error, task.evaluation()
     for name, value in sizes.items():
         _require(path, type(value) is int and value >= 1, f"{name} = {value!r} must be a whole number of at least 1")
@@ -84,6 +104,10 @@ def _check_declared(path: str, task: Task) -> None:
     good = isinstance(metrics, tuple) and len(metrics) == len(set(metrics)) > 0
     good = good and all(type(metric) is str and metric for metric in metrics)
     _require(path, good, f"metrics = {metrics!r} must be a tuple of different names, such as ('position',)")
+    fields = [field.name for field in dataclasses.fields(task)]
+    good = isinstance(task.vectors, tuple) and set(task.vectors) <= set(fields)
+    _require(path, good, f"vectors = {task.vectors!r} must be a tuple of some of its fields {', '.join(fields)}")
+    _require(path, not task.views or type(task).view is not Task.view, "views is true, so it needs a method view: write one")
     _require(path, type(error) is str and bool(error), f"error = {error!r} must say in words what counts as an error")
     _require(path, type(evaluation) is type(task), f"evaluation() returns {evaluation!r}, which is no {type(task).__name__}")
 
@@ -114,6 +138,8 @@ def _checked_strings(path: str, task: Task) -> Batch:
 
 def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: int) -> None:
     _require(path, isinstance(batch, Batch), f"sample returns a {type(batch).__name__}, which must be a tasks.batch.Batch")
+    about = _described(batch.about)
+    _require(path, isinstance(batch.about, dict), f"the about of sample is {about}, and must be a dict of tensors, such as {{}}")
     strings = [replicates, count, task.tokens]
     tokens = [*strings, task.slots] if task.slots > 1 else strings
     wanted = [("inputs", batch.inputs, torch.int64, tokens)]

@@ -101,11 +101,9 @@ class Custom(Model):
     def _call(self, kind: type[nn.Module], given: dict[str, Any]) -> nn.Module:
         try:
             return kind(**given)
-        except TypeError as error:
-            raise ValueError(f"model.name = {self.path!r} can't be called with {', '.join(given)}: {error}") from error
         except Exception as error:
-            said = custom_checks.with_line(self.path, error)
-            raise ValueError(f"model.name = {self.path!r} raised {type(error).__name__} when it was made: {said}") from error
+            what = f"raised {type(error).__name__} when it was called with {', '.join(given)}"
+            raise ValueError(f"model.name = {self.path!r} {what}: {custom_checks.with_line(self.path, error)}") from error
 
 
 def configure(path: str, /, **options: Any) -> Custom:

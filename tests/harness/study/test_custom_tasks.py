@@ -58,8 +58,21 @@ MISTAKES = {
     "a_list": (
         "    p_one: float = 0.5",
         "    p_one: float = 0.5\n    parts: list = __import__('dataclasses').field(default_factory=list)",
-        "making it raised TypeError: unhashable",
+        r"its field parts is a list, which no option can be: declare int, .* or tuple\[…\]",
     ),
+    "a_default_of_another_type": (
+        "    p_one: float = 0.5",
+        "    p_one: float = 0.5\n    bits: int = None",
+        "its field bits = None must be a whole number; the default and the declared type",
+    ),
+    "a_revision_in_words": ("    length:", "    rev = 'two'\n    length:", "rev = 'two' must be a whole number"),
+    "a_vector_that_is_no_field": (
+        "    metrics:",
+        "    vectors: ClassVar[tuple[str, ...]] = ('p_on',)\n    metrics:",
+        r"vectors = \('p_on',\) must be a tuple of some of its fields length, p_one",
+    ),
+    "no_view": ("    metrics:", "    views: ClassVar[bool] = True\n    metrics:", "views is true, so it needs a method view"),
+    "nothing_about": ("device=bits.device), {})", "device=bits.device), None)", "the about of sample is a NoneType"),
     "raises": (BITS, "raise KeyError('no bits')", r"sample raised KeyError: 'no bits' \(own_raises.py, line 2\d\)"),
 }
 

@@ -369,6 +369,12 @@ def test_what_is_no_yaml_is_refused_with_its_line(tmp_path, text, sentence):
     assert str(refused.value) == f"{tmp_path / 'study.yaml'} is not a readable YAML file: {sentence}"
 
 
+def test_a_class_of_ones_own_with_a_dot_for_the_colon_is_told_so():
+    for section in ("task", "model"):
+        refused = _refused(f"{section}.name=my_own.parts.Parity")
+        assert refused.endswith("; for a class of your own write my_own.parts:Parity")
+
+
 def test_two_names_of_one_condition_are_refused():
     """One of them would be lost. The points of a sweep may meet a condition, and conditions may share a first stage."""
     twice = {"a": {"train": {"lr": 0.1}}, "b": {"train": {"lr": 0.1}, "replicates": 2}, "c": {}}

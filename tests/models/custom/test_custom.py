@@ -166,7 +166,10 @@ def test_needed_positions_are_gathered():
         ("Integers", "parameter table must be trainable float32"),
         ("Sparse", "the gradient of embed.weight is sparse: write sparse=False"),
         ("Lazy", "parameter head.weight has no shape yet"),
-        ("Heads", r"raised RuntimeError when it was made: 3 heads do not divide 8 \(\w+.py, line \d+\)"),
+        (
+            "Heads",
+            r"raised RuntimeError when it was called with vocabulary, length: 3 heads do not divide 8 \(\w+.py, line \d+\)",
+        ),
         ("Mismatched", r"raised RuntimeError in forward for int64 tokens .*\(\w+.py, line \d+\)"),
     ],
 )
@@ -204,7 +207,7 @@ def test_a_wrong_name_or_option_is_one_sentence(path, options, reason):
 
 
 def test_a_class_that_can_not_be_called_and_one_without_outputs_are_refused():
-    with pytest.raises(ValueError, match="called with vocabulary, length, width"):
+    with pytest.raises(ValueError, match=r"called with vocabulary, length, width, outputs: .* \(custom_modules.py, line \d+\)"):
         make("Conv", width=None)
     with pytest.raises(ValueError, match=r"no argument `outputs`.* 3 classes"):
         configure(f"{HERE}:Attention").make(Draw(torch.tensor([0]), "init"), 5, 12, outputs=3)

@@ -67,8 +67,11 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         return
     rule, first = adaptive.rule_of(study), next_round(prepared, retry)
     say(f"  adaptive: {rule.minimum} to {rule.maximum} replicates a condition, until {rule.words}; looks every {rule.step}")
-    say(f"  to do, at least: {_cost(first.cost, unit, executor)}")
-    say(f"  to do, at most: {_cost(cost, unit, executor)}")
+    if cost.replicates:
+        say(f"  to do, at least: {_cost(first.cost, unit, executor) if first.cost.replicates else 'nothing'}")
+        say(f"  to do, at most: {_cost(cost, unit, executor)}")
+    else:
+        say("  to do: nothing")
     if rule.budget is not None:
         used = adaptive.spent(study, committed(prepared.store))
         say(f"  budget: {rule.budget:g} {unit}-hours, {amounts.device_time(used, unit)} of them spent")

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 import harness.planning.adaptive as adaptive
 import harness.planning.experiment_rates as experiment_rates
 import harness.planning.manifest as manifests
@@ -125,7 +127,7 @@ def prepare(
 
     say: told what is measured; fresh: whether rates that are kept from earlier commands are measured again; guesses: seconds of a replicate
     by function or command, where no row of an experiment says it.
-    An adaptive study is planned to its maximum here; `next_round` reduces that to what is needed next.
+    An adaptive study is planned to the most that it can still need; `next_round` reduces that to what is needed next.
     """
     uri = store_uri(study.store)
     store = open_store(uri, study.name)
@@ -135,7 +137,8 @@ def prepare(
     _refuse_tf32(study, {kind.device for kind in study.slots} or {executor.device})
     numerics = planned_numerics(executor.device, study.compile)
     # which shapes are missing; refuses what can't be planned before anything is measured
-    first = _planned(study, store, 1, numerics, executor.slots, retry)
+    targets = None if study.adaptive is None else adaptive.most(study, _tables(store), retry)
+    first = _planned(study, store, 1, numerics, executor.slots, retry, targets)
     refuse_lost(first, store)
     earlier = manifests.read_all(store)
     if study.is_experimental:
@@ -148,7 +151,7 @@ def prepare(
     else:
         rates, parts = _measure(study, first, executor, earlier, numerics, timer), {}
     prepared = Prepared(study, uri, store, first, rates, Estimate(), numerics, executor.slots, parts, timer.measured)
-    return _priced(prepared, None, retry)
+    return _priced(prepared, targets, retry)
 
 
 def _prepare_experiments(
@@ -173,9 +176,12 @@ def _prepare_experiments(
 
 def next_round(prepared: Prepared, retry: bool = False) -> Prepared:
     """What an adaptive study needs next, by the rows that the store holds now."""
-    study, store = prepared.study, prepared.store
-    tables = {name: read(store, name) for name in ("evaluations", "failures")} | {"replicates": committed(store)}
-    return _priced(prepared, adaptive.targets(study, tables, prepared.slots, retry), retry)
+    return _priced(prepared, adaptive.targets(prepared.study, _tables(prepared.store), prepared.slots, retry), retry)
+
+
+def _tables(store: Store) -> dict[str, pa.Table]:
+    """What an adaptive study decides by."""
+    return {name: read(store, name) for name in ("evaluations", "failures")} | {"replicates": committed(store)}
 
 
 def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) -> Prepared:

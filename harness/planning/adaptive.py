@@ -75,6 +75,13 @@ def targets(study: Study, tables: Mapping[str, pa.Table], slots: int = 1, retry:
     return granted
 
 
+def most(study: Study, tables: Mapping[str, pa.Table], retry: bool = False) -> dict[str, int]:
+    """Replicates that each condition can still come to: the maximum of the rule, or those that it has where it has stopped."""
+    rule = rule_of(study)
+    decisions = decide(rule, errors_of(study, tables, retry))
+    return {name: rule.maximum if decision.reason is None else decision.target for name, decision in decisions.items()}
+
+
 def spent(study: Study, replicates: pa.Table) -> float:
     """Slot-hours that this study's committed replicates took, of one slot each; packs that failed left no row."""
     return sum(sum(hours) for hours in _hours(study, replicates).values())

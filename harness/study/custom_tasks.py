@@ -139,7 +139,9 @@ def _checked_strings(path: str, task: Task) -> Batch:
 def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: int) -> None:
     _require(path, isinstance(batch, Batch), f"sample returns a {type(batch).__name__}, which must be a tasks.batch.Batch")
     about = _described(batch.about)
-    _require(path, isinstance(batch.about, dict), f"the about of sample is {about}, and must be a dict of tensors, such as {{}}")
+    _require(
+        path, isinstance(batch.about, dict), f"the about of sample is {about}, and must be a dict of tensors, such as {{}}"
+    )
     strings = [replicates, count, task.tokens]
     tokens = [*strings, task.slots] if task.slots > 1 else strings
     wanted = [("inputs", batch.inputs, torch.int64, tokens)]

@@ -167,6 +167,9 @@ def test_a_study_stops_as_soon_as_the_interval_is_narrow_and_nothing_is_missing(
     assert sum(row["missing"] for row in summarise(newest_manifest(store)[1], known).to_pylist()) == 0
     assert any("at least: 4 replicates" in line for line in said)
     assert any("at most: 12 replicates" in line for line in said)
+    said.clear()
+    assert run(study(ADAPTIVE), say=said.append) == 0
+    assert "  to do: nothing" in said  # what has stopped needs no more, and is not measured again
     status: list[str] = []
     show_status(store, status.append)
     assert sum("stopped at" in line and "narrow enough" in line for line in status) == 2

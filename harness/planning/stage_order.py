@@ -8,6 +8,7 @@ from harness.planning.plan import Plan
 from harness.study.stages import steps_taken
 from harness.training import weights as artifacts
 from results.errors import StudyError
+from results.rows.plural import counted
 from results.store.tables import Store, read
 
 
@@ -32,7 +33,9 @@ def ready(packs: Sequence[Pack], store: Store, progress: Progress) -> list[Pack]
             progress.split(pack.id, [part])
             packs_ready.append(part)
     if left_out:
-        progress.say(f"{left_out} replicates of stage {packs[0].stage} are left out: the stage before them is not committed")
+        are, them = ("is", "it") if left_out == 1 else ("are", "them")
+        left = f"{counted(left_out, 'replicate')} of stage {packs[0].stage} {are} left out"
+        progress.say(f"{left}: the stage before {them} is not committed")
     return packs_ready
 
 
@@ -51,12 +54,14 @@ def refuse_lost(plan: Plan, store: Store) -> None:
     key, steps = next(iter(lost.items()))
     last = plan.study.conditions[next(replicate.condition for replicate in plan.replicates if replicate.key == key)].train.steps
     beyond = sorted(steps - {last})
-    what = f"{len(lost)} replicates are committed without the weights that stages after them begin from"
+    are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
+    what = f"{counted(len(lost), 'replicate')} {are} committed without the weights that stages after {them} begin from"
     if beyond:
         raise StudyError(
             f"{what}, such as {key[:8]} at step {beyond[0]}: a teacher keeps its checkpoints when it is trained together with its "
             "students or with keep: steps(…), so use another store"
         )
     raise StudyError(
-        f"{what}: make them again with manyseeds rerun STORE {key[:8]} --keep weights, each of them, or use another store"
+        f"{what}: make them again with manyseeds rerun STORE {key[:8]} --keep weights{', each of them' * (len(lost) > 1)}, or use "
+        "another store"
     )

@@ -30,7 +30,16 @@ from harness.study.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_po
 from harness.study.seeds import replaces_seeds
 from harness.study.slot_kinds import Kind
 from harness.study.slot_kinds import parse as parse_kinds
-from harness.study.sweep import HASHED, TRAINED, Point, points_of, refuse_hidden_overrides, refuse_lost_replicates, select
+from harness.study.sweep import (
+    HASHED,
+    TRAINED,
+    Point,
+    points_of,
+    refuse_changes_of_nothing,
+    refuse_hidden_overrides,
+    refuse_lost_replicates,
+    select,
+)
 from harness.study.tree import (
     count,
     leaves,
@@ -157,6 +166,7 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
         raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = mapping(scales, scale, "scales.")
+    refuse_changes_of_nothing(overrides, mapping(base, "conditions") | mapping(smaller, "conditions"))
     refuse_unknown(smaller, [key for key in KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
     named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
     first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)

@@ -145,6 +145,8 @@ def select(points: list[Point], only: Value) -> list[Point]:
 def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> None:
     """StudyError for a command-line key that a condition sets to another value, so that it would be lost in silence."""
     for path, value in leaves({key: given[key] for key in VARIED if key in given}):
+        if path.startswith("replicates."):  # of a rule, beside which `load` lets no condition have replicates of its own
+            continue
         setters = [point.name for point in points if _hides(point, path, value)]
         if setters:
             more = f" and {len(setters) - 6} more" if len(setters) > 6 else ""
@@ -158,6 +160,21 @@ def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> N
         ):
             raise StudyError(
                 f"{path}={short(value)} on the command line changes nothing: every condition has its own {section}"
+            )
+
+
+def refuse_changes_of_nothing(overrides: Iterable[str], conditions: Tree) -> None:
+    """StudyError for a word that changes a part of a condition that the study lacks.
+
+    It would be one more condition, and the one that was meant would stay as it is.
+    """
+    for word in overrides:
+        key = word.partition("=")[0]
+        section, name, *path = [*key.split("."), ""]
+        if section == "conditions" and any(path) and conditions and name not in conditions:
+            raise StudyError(
+                f"{key} on the command line: the study has no condition {name!r}; conditions: {', '.join(conditions)}"
+                f"{nearest(name, conditions)}; to add one, write conditions.{name}={{…}}"
             )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from results.progress.adaptive_status import CAUTION, lines
 from results.progress.snapshot import Condition, Snapshot, take
+from results.rows.plural import counted
 from results.rows.study_rows import read_study
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
@@ -23,7 +24,8 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
             say(f"  {line}")
         say(f"  {CAUTION}")
     if at.packs.in_flight:
-        say(f"  {at.packs.in_flight} packs have a checkpoint or a lease: running, or waiting to go on")
+        have = "has" if at.packs.in_flight == 1 else "have"
+        say(f"  {counted(at.packs.in_flight, 'pack')} {have} a checkpoint or a lease: running, or waiting to go on")
     if at.last:
         say(f"  last commit {at.last:%Y-%m-%d %H:%M:%S} UTC; {at.recent} replicates in the last hour")
     if at.failed:

@@ -151,6 +151,10 @@ def test_a_condition_can_have_no_replicates_of_its_own_beside_a_rule(tmp_path):
     (tmp_path / "own.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"condition transformer .*replicates or seeds"):
         load(tmp_path / "own.yaml")
+    rule = "replicates.until={zero_error: {set: sparse, half_width: 0.1}}"
+    (tmp_path / "own.yaml").write_text(STUDY.replace("transformer: {}", "transformer: {replicates: 3}"))
+    with pytest.raises(ValueError, match=r"condition transformer .*replicates or seeds of its own.*leave them out"):
+        load(tmp_path / "own.yaml", [rule])
 
 
 def test_a_study_stops_as_soon_as_the_interval_is_narrow_and_nothing_is_missing(study, tmp_path):

@@ -369,6 +369,16 @@ def test_what_is_no_yaml_is_refused_with_its_line(tmp_path, text, sentence):
     assert str(refused.value) == f"{tmp_path / 'study.yaml'} is not a readable YAML file: {sentence}"
 
 
+def test_a_change_of_a_condition_that_the_study_lacks_is_refused():
+    """A typing error would leave the condition that is meant as it is, and train one more."""
+    conditions = {"base": {}, "slow": {"train": {"lr": 1e-5}}}
+    message = _refused("conditions.slwo.train.steps=3", conditions=conditions)
+    assert "the study has no condition 'slwo'; conditions: base, slow; did you mean slow?" in message
+    added = _named(_study("conditions.new={train: {steps: 3}}", conditions=conditions))
+    assert (list(added), added["new"].train.steps) == (["base", "slow", "new"], 3)
+    assert list(_named(_study("conditions.a.train.steps=3", "conditions.b.train.steps=4"))) == ["a", "b"]
+
+
 def test_a_class_of_ones_own_with_a_dot_for_the_colon_is_told_so():
     for section in ("task", "model"):
         refused = _refused(f"{section}.name=my_own.parts.Parity")

@@ -144,6 +144,6 @@ def test_a_student_is_trained_again_alone(whole):
 
 def test_a_teacher_without_its_checkpoints_is_refused(tmp_path):
     assert _run(tmp_path, "conditions=null", "replicates=1")[0] == 0
-    sentence = r"1 replicates are committed without .*, such as [0-9a-f]{8} at step 5: a teacher keeps its checkpoints when"
+    sentence = r"1 replicate is committed without .*, such as [0-9a-f]{8} at step 5: a teacher keeps its checkpoints when"
     with pytest.raises(ValueError, match=sentence):
         _run(tmp_path, "replicates=1")

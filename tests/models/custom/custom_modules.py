@@ -183,6 +183,22 @@ class BatchNorm(Plain):
         return self.norm(x.mT).mT
 
 
+class BatchStatistics(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.norm = nn.BatchNorm1d(8, track_running_stats=False)
+
+    def inner(self, x):
+        return self.norm(x.mT).mT
+
+
+class Squeezed(Plain):
+    """A string that is alone loses its axis."""
+
+    def inner(self, x):
+        return x.squeeze(0)
+
+
 class Counter(Plain):
     calls = 0
 

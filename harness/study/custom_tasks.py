@@ -20,10 +20,11 @@ from harness.study import identity
 from models.custom import custom
 from models.custom.custom_checks import with_line
 from results.errors import StudyError
-from tasks.batch import Batch
+from tasks.batch import Batch, View
 from tasks.task import Task
 
 _STRINGS, _MORE = 3, 64  # strings of the two batches that are checked; the larger one is more likely to hold a rare mistake
+_SEEDS = (5, 7, 2**40)
 _IGNORED = -100  # a target that torch's cross-entropy leaves out
 
 
@@ -76,6 +77,8 @@ def check(task: Task) -> None:
     path = path_of(type(task))
     _check_declared(path, task)
     batch = _checked_strings(path, task)
+    if task.views:
+        _check_view(path, task, batch)
     logits = torch.zeros(batch.targets.shape if task.soft else (*batch.targets.shape, task.outputs))
     answered = batch.targets.shape[:-1] if task.soft else batch.weights.shape
     with _located_errors(path, "wrong"):
@@ -114,7 +117,7 @@ def _check_declared(path: str, task: Task) -> None:
 
 def _checked_strings(path: str, task: Task) -> Batch:
     """Strings of a pack, once they are known to be the same when drawn again, alone and in a larger batch."""
-    seeds = torch.tensor([5, 7, 2**40])
+    seeds = torch.tensor(_SEEDS)
     slots = torch.arange(len(seeds))
     with _located_errors(path, "sample"):
         pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
@@ -134,6 +137,26 @@ def _checked_strings(path: str, task: Task) -> Batch:
     ):
         _require(path, good, otherwise)
     return pack
+
+
+def _check_view(path: str, task: Task, batch: Batch) -> None:
+    """Check the form of a task's view of the strings of `_checked_strings`."""
+    with _located_errors(path, "view"):
+        view = task.view(Draw(torch.tensor(_SEEDS), "view", step=3), batch.inputs)
+    _require(path, isinstance(view, View), f"view returns a {type(view).__name__}, which must be a tasks.batch.View")
+    strings = list(batch.weights.shape)
+    wanted = (("inputs", torch.int64, strings[:2]), ("places", torch.int64, strings), ("weights", torch.float32, strings))
+    for name, dtype, shape in wanted:
+        values = getattr(view, name)
+        good = isinstance(values, Tensor) and values.dtype == dtype and list(values.shape[: len(shape)]) == shape
+        good = good and values.dim() == (batch.inputs if name == "inputs" else batch.weights).dim()
+        more = ", …" if name == "inputs" else ""
+        _require(
+            path, good, f"the {name} of view are {_described(values)}, and must be {dtype} [{', '.join(map(str, shape))}{more}]"
+        )
+    for name, values, most in (("inputs", view.inputs, task.vocabulary), ("places", view.places, view.inputs.shape[2])):
+        low, high = int(values.min()), int(values.max())
+        _require(path, low >= 0 and high < most, f"the {name} of view are from {low} to {high}, and must be below {most}")
 
 
 def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: int) -> None:

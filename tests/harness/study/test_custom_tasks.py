@@ -72,6 +72,17 @@ MISTAKES = {
         r"vectors = \('p_on',\) must be a tuple of some of its fields length, p_one",
     ),
     "no_view": ("    metrics:", "    views: ClassVar[bool] = True\n    metrics:", "views is true, so it needs a method view"),
+    "a_view_of_tokens_alone": (
+        "    metrics:",
+        "    views: ClassVar[bool] = True\n    view = lambda self, draw, inputs: inputs\n    metrics:",
+        "view returns a Tensor, which must be a tasks.batch.View",
+    ),
+    "a_view_without_places": (
+        "    metrics:",
+        "    views: ClassVar[bool] = True\n    def view(self, draw, inputs):\n        import tasks.batch\n"
+        "        return tasks.batch.View(inputs, None, inputs.float())\n    metrics:",
+        r"the places of view are a NoneType, and must be torch.int64 \[3, 3, 8\]",
+    ),
     "nothing_about": ("device=bits.device), {})", "device=bits.device), None)", "the about of sample is a NoneType"),
     "raises": (BITS, "raise KeyError('no bits')", r"sample raised KeyError: 'no bits' \(own_raises.py, line 2\d\)"),
 }

@@ -26,7 +26,7 @@ from results.errors import DamagedFile, StudyError
 from results.plain_values import Row
 from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store.filesystem import reason
-from results.store.manifest import newest_manifest
+from results.store.manifest import label, newest_manifest
 from results.store.parquet import deserialise, serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, committed, list_names, read_bytes, write_bytes
@@ -62,6 +62,8 @@ def parse(text: str, name: str | None = None) -> Wanted:
             raise StudyError(f"--set: {word!r} must be FIELD=VALUE, each field once, such as 'p_ignore=0.99 sequences=20000'")
     fields = parse_words(words)
     sequences, seed = fields.pop("sequences", None), fields.pop("seed", 0)
+    if sequences is None:
+        raise StudyError(f"--set {text.strip()!r} lacks sequences=N: add the number of strings, such as sequences=20000")
     if type(sequences) is not int or sequences < 1:
         raise StudyError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")
     if type(seed) is not int or not 0 <= seed < 2**63:
@@ -111,9 +113,9 @@ def write(store: Store, table: pa.Table) -> str:
             before = deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA).to_pylist()
         except (pa.ArrowInvalid, KeyError) as error:
             raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
-        hashes = {row["condition"]: row["set_hash"] for row in rows}
+        hashes = {(row["condition"], row["stage"]): row["set_hash"] for row in rows}  # a later stage may have another task
         for row in before:
-            if hashes.get(row["condition"], row["set_hash"]) != row["set_hash"]:
+            if hashes.get((row["condition"], row["stage"]), row["set_hash"]) != row["set_hash"]:
                 raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
         fresh = {row["key"] for row in rows}
         rows = [row for row in before if row["key"] not in fresh] + rows
@@ -147,7 +149,8 @@ def show(
         metrics = {name: condition_of(row).task.metrics[0] for name, row in scored.items()}
         for row in table.to_pylist():
             if row["metric"] == metrics[row["condition"]]:
-                say(f"  {row['key'][:12]}  {_line(row)}  {row['condition']}, seeds {row['init_seed']}, {row['data_seed']}")
+                who = label(row["condition"], row["stage"])
+                say(f"  {row['key'][:12]}  {_line(row)}  {who}, seeds {row['init_seed']}, {row['data_seed']}")
         if keep:
             say(f"  rows: {write(store, table)}")
 
@@ -172,9 +175,11 @@ def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
         task, digest = asked.task(condition.task), asked.hash(condition.task, wanted.seed)
         refuse_hiding(task, condition.model)
     except StudyError as error:
-        raise StudyError(f"--set of condition {condition.name}: {error}") from error
+        raise StudyError(f"--set of condition {condition.label} of {store.study}: {error}") from error
     if task.length != condition.task.length:
-        raise StudyError(f"--set: length={task.length} is not the {condition.task.length} that {condition.name} was trained on")
+        raise StudyError(
+            f"--set: length={task.length} is not the {condition.task.length} that {condition.label} was trained on"
+        )
     newest = newest_manifest(store)
     if newest is not None and asked.name in newest[1]["sets"]:
         study = manifests.study_of(newest[1])

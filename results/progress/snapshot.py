@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from results.errors import DamagedFile
 from results.store.filesystem import listing
-from results.store.manifest import Manifest, label, stage_of
+from results.store.manifest import Manifest, label, named_as_planned, stage_of
 from results.store.tables import Store, read
 
 # the columns of `replicates` that a snapshot needs
@@ -106,7 +106,9 @@ def snapshot(
     now: datetime.datetime | None = None,
 ) -> Snapshot:
     """Make a snapshot from what was read. rows: `COLUMNS` of the winning replicates; failures: keys; flying: ids of packs in flight."""
-    now, rows = now or datetime.datetime.now(datetime.UTC), _named_as_planned(manifest, _labelled(rows))
+    now, rows = now or datetime.datetime.now(datetime.UTC), _labelled(rows)
+    if manifest:
+        rows = named_as_planned(manifest, rows, [label(each["name"], stage_of(each)) for each in manifest["conditions"]])
     keys = set(rows["key"].to_pylist())
     failed = set(failures) - keys
     if manifest:
@@ -186,17 +188,6 @@ def _labelled(rows: pa.Table) -> pa.Table:
         return rows
     pairs = zip(rows["condition"].to_pylist(), rows["stage"].to_pylist(), strict=True)
     named = pa.chunked_array([pa.array([label(name, stage) for name, stage in pairs], pa.string())])
-    return rows.set_column(rows.column_names.index("condition"), rows.schema.field("condition"), named)
-
-
-def _named_as_planned(manifest: Manifest | None, rows: pa.Table) -> pa.Table:
-    """The rows, with the plan's names for its replicates: a condition that was renamed keeps its rows."""
-    if not manifest or not manifest["replicates"]:
-        return rows
-    keys, places = zip(*((row[0], row[1]) for row in manifest["replicates"]), strict=True)
-    labels = pa.array([label(each["name"], stage_of(each)) for each in manifest["conditions"]], pa.string())
-    planned = labels.take(pa.array(places)).take(pc.index_in(rows["key"], pa.array(keys, pa.string())).combine_chunks())
-    named = pc.coalesce(planned, rows["condition"].combine_chunks())
     return rows.set_column(rows.column_names.index("condition"), rows.schema.field("condition"), named)
 
 

@@ -12,7 +12,7 @@ from results.report.citations import harness, references
 from results.report.family import ReportFamily
 from results.report.methods import methods_text
 from results.rows.summary import Replicate, at_last_step, copy_of, to_parquet
-from results.store.manifest import Manifest
+from results.store.manifest import Manifest, named_as_planned
 from results.store.schema import TABLES as STORE_TABLES
 from results.store.tables import ROW, Store, committed, read
 
@@ -28,12 +28,12 @@ LONG = ("profiles", "curves")  # the tables that have most rows in a large study
 class ReportTables:
     """The rows that count, each table read once.
 
-    replicates: the committed ones. shared: whether a second process writes the copies of the long tables, while this one reads only the
-    rows of them that it draws.
+    replicates: the committed ones, under the plan's names of their conditions. shared: whether a second process writes the copies of the
+    long tables, while this one reads only the rows of them that it draws.
     """
 
-    def __init__(self, store: Store, shared: bool):
-        self._store, self.replicates = store, committed(store)
+    def __init__(self, store: Store, manifest: Manifest, shared: bool):
+        self._store, self.replicates = store, named_as_planned(manifest, committed(store))
         self._copies = {"replicates": to_parquet(self.replicates)}
         self._coming: dict[str, Future[bytes]] = {}
         if shared:

@@ -87,7 +87,7 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
     shared = len(manifest["replicates"]) >= MANY and store.is_local and second_process.worthwhile()
     if shared:
         second_process.submit(drawn_files, ())  # which loads what it draws with later
-    tables = ReportTables(store, shared)
+    tables = ReportTables(store, manifest, shared)
     failures, evaluations = tables.read("failures"), reported_rows(manifest, tables.read("evaluations"))
     known = replicates_of(manifest, tables.replicates, evaluations, failures)
     profiles = tables.read("profiles", with_profiles_drawn(manifest, known, families))

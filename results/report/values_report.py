@@ -24,7 +24,7 @@ from results.rows.shared_seeds import caution
 from results.rows.summary import Replicate, errors_of, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, summarise_values, value_rows
 from results.statistics.real_values import wants_log_axis
-from results.store.manifest import ConditionFields, Manifest, reported
+from results.store.manifest import ConditionFields, Manifest, named_as_planned, reported
 from results.store.tables import Store, committed, read
 
 MAX_PANELS, MAX_ROWS, MAX_DRAWN = 9, 1000, 30  # metrics, rows, conditions
@@ -33,7 +33,7 @@ MAX_PANELS, MAX_ROWS, MAX_DRAWN = 9, 1000, 30  # metrics, rows, conditions
 def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFamily]) -> dict[str, bytes]:
     """The files of the report by their paths in its folder; the page is the last, as it links to the others. `families`: those whose
     sections are drawn."""
-    finished = committed(store)
+    finished = named_as_planned(manifest, committed(store))
     tables = {"replicates": finished} | {name: read(store, name, winning=finished) for name in ("evaluations", "failures")}
     failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
     measures = measures_of(manifest, evaluations)

@@ -19,7 +19,7 @@ from results.plain_values import Options
 from results.rows.options import flatten
 from results.store.filesystem import public
 from results.store.json_columns import entries
-from results.store.manifest import newest_manifest
+from results.store.manifest import named_as_planned, newest_manifest
 from results.store.schema import SCHEMAS, TABLES
 from results.store.tables import ROW, Store, open_store, read, studies
 
@@ -67,7 +67,7 @@ def load(
     study: str | None = None,
     table: str = "evaluations",
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     filters: pc.Expression | Sequence[Any] | None = None,
     config: bool | str | Sequence[str] = False,
     **conditions: Any,
@@ -80,9 +80,11 @@ def load(
     store: a path or URI. study: may be left out where the store has one. table: one of `results.store.schema.TABLES`.
     columns: of the table, and of `replicates` too (such as condition, init_seed, status), in the order wanted.
     conditions: COLUMN=value, COLUMN=[values] or COLUMN=None (for null), of the table or of `replicates`.
+    A condition that was renamed has its name in the newest plan; rows that this plan lacks keep their names.
     filters: for other comparisons on columns of the table: a pyarrow expression, or tuples as in `pandas.read_parquet`,
     such as [("step", ">=", 1000)].
-    config: True adds every setting of the replicate as a column (`train.lr`, `model.layers`, …), defaults included; a list adds those.
+    config: True adds every setting of the replicate as a column (`train.lr`, `model.layers`, …), defaults included; a list adds those,
+    null where a replicate lacks one.
     Rows and files that conditions and filters leave out are not read where the format allows it.
 
     Raises StudyError or StoreError with one sentence.
@@ -91,7 +93,7 @@ def load(
         raise StudyError(f"there is no table {table!r}; tables: {', '.join(TABLES)}{nearest(table, TABLES)}")
     own = SCHEMAS[table].names
     beside = [] if table == "failures" else [name for name in SCHEMAS["replicates"].names if name not in own]
-    wanted = own if columns is None else list(dict.fromkeys(columns))
+    wanted = own if columns is None else [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
     for name in (*wanted, *conditions):
         if name not in own and name not in beside:
             where, known = f"{table} and replicates" if beside else table, [*own, *beside]
@@ -105,10 +107,16 @@ def load(
     joined = [name for name in wanted if name not in own]
     if table in ("replicates", "failures") or not (joined or about or config):
         more = ["config"] if config and "config" not in wanted else []
-        rows = read(opened, table, [*needed, *more], filter)
+        if table == "replicates" and ("condition" in wanted or "condition" in str(filter)):
+            rows = _renamed(opened, read(opened, table))
+            rows = (rows if filter is None else rows.filter(filter)).select([*needed, *more])
+        else:
+            rows = read(opened, table, [*needed, *more], filter)
         return LoadedRows(_with_settings(opened, rows.select(wanted), rows["config"], config) if config else rows)
     used = [name for name in beside if name in joined or name in about or (config and name == "config")]
     replicates = read(opened, "replicates", [*ROW, *used])
+    if "condition" in used:
+        replicates = _renamed(opened, replicates)
     if about:
         replicates = replicates.filter(_expression("replicates", None, about))
     packs = set(replicates["pack"].unique().to_pylist()) if about else None  # no other file is opened
@@ -118,6 +126,12 @@ def load(
         rows = rows.append_column(SCHEMAS["replicates"].field(name), replicates[name])
     rows = rows.select(wanted)
     return LoadedRows(_with_settings(opened, rows, replicates["config"], config) if config else rows)
+
+
+def _renamed(store: Store, replicates: pa.Table) -> pa.Table:
+    """Rows of `replicates` with the newest plan's names of their conditions."""
+    newest = newest_manifest(store)
+    return named_as_planned(newest[1], replicates) if newest else replicates
 
 
 def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Options) -> pc.Expression | None:
@@ -172,10 +186,11 @@ def _with_settings(store: Store, rows: pa.Table, configs: pa.ChunkedArray, confi
         code = {"code": changed["code"]} if "code" in changed else {}  # of a person's own, which is no setting
         settings.append({**(complete.get(_spelled(changed)) or flatten(_as_in_a_study(changed))), **code})
     names = list(dict.fromkeys(name for options in settings for name in options))
+    known = list(dict.fromkeys([*names, *(name for options in complete.values() for name in options)]))  # of other rows too
     for name in names if config is True else [config] if isinstance(config, str) else config or ():
-        if name not in names:
+        if name not in known:
             raise StudyError(
-                f"no replicate of {store.study} has the setting {name!r}; settings: {', '.join(names)}{nearest(name, names)}"
+                f"no replicate of {store.study} has the setting {name!r}; settings: {', '.join(known)}{nearest(name, known)}"
             )
         values = _array([options.get(name) for options in settings])
         rows = rows.append_column(name, values.take(encoded.indices))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,6 +163,20 @@ def reported_rows(manifest: Manifest, evaluations: pa.Table) -> pa.Table:
 def label(name: str, stage: int) -> str:
     """The name of a stage of a condition; a first stage has the condition's name."""
     return f"{name}, stage {stage}" if stage else name
+
+
+def named_as_planned(manifest: Planned, rows: pa.Table, labels: Sequence[str] | None = None) -> pa.Table:
+    """Rows with `key` and `condition` under the plan's names: a condition that was renamed keeps its rows. Others keep their names.
+
+    labels: what the conditions of the plan are called, if not by their names.
+    """
+    if not manifest["replicates"]:
+        return rows
+    keys, places = zip(*((row[0], row[1]) for row in manifest["replicates"]), strict=True)
+    names = pa.array([each["name"] for each in manifest["conditions"]] if labels is None else labels, pa.string())
+    planned = names.take(pa.array(places)).take(pc.index_in(rows["key"], pa.array(keys, pa.string())).combine_chunks())
+    named = pc.coalesce(planned, rows["condition"].combine_chunks())
+    return rows.set_column(rows.column_names.index("condition"), rows.schema.field("condition"), named)
 
 
 def manifest_bytes(store: Store, name: str) -> bytes:

@@ -2,12 +2,13 @@
 
 import shutil
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
 from harness.exchange.replicate import load as load_replicate
-from harness.replicates.rescore import SCHEMA, parse
+from harness.replicates.rescore import SCHEMA, parse, write
 from harness.run import run
 from harness.study.load import load as load_study
 from launch.cli import main
@@ -129,7 +130,8 @@ def test_what_was_not_kept_says_how_to_make_it(store, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("p_ignore=0.9", "sequences=None must be a whole number"),
+        ("p_ignore=0.9", "'p_ignore=0.9' lacks sequences=N"),
+        ("p_ignore=0.9 sequences=0", "sequences=0 must be a whole number"),
         ("sequences=5 seed=-1", "seed=-1 must be"),
         ("p_ignore sequences=5", "'p_ignore' must be FIELD=VALUE"),
         ("sequences=5 every=2", "every can't be given"),
@@ -158,3 +160,17 @@ def test_a_set_that_the_task_refuses_is_one_sentence(store, capsys):
         with pytest.raises(SystemExit):
             evaluate(store, "all", text)
         assert message in capsys.readouterr().err
+
+
+def test_the_stages_of_a_condition_are_one_file_however_often_they_are_scored(tmp_path):
+    """A later stage may train on longer strings: its set of the same name has another hash."""
+    store = open_store(tmp_path, "chain")
+    about = {"key": "a", "pack": "fa-1", "step": 5, "weights": "raw", "set": "own", "metric": "read", "sequences": 3}
+    about |= {"condition": "warm", "init_seed": 0, "data_seed": 0, "errors": 1, "count": 3}
+    stages = [about | {"key": f"key-{stage}", "stage": stage, "set_hash": f"of-{stage}"} for stage in range(3)]
+    table = pa.Table.from_pylist(stages, SCHEMA)
+    write(store, table)
+    write(store, table)
+    assert rows_of(store, "own") == table.to_pylist()
+    with pytest.raises(StudyError, match="holds another set called own"):
+        write(store, table.slice(2, 1).set_column(6, SCHEMA.field(6), pa.array(["changed"])))

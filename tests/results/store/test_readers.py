@@ -17,9 +17,10 @@ import pytest
 
 import results
 from results.errors import StudyError
+from results.report.downloads import ReportTables
 from results.store import merge
 from results.store import tables as store
-from results.store.manifest import write_manifest
+from results.store.manifest import manifest_of, write_manifest
 from results.store.tables import commit, open_store, read
 from tests.results.store.sample_rows import commit_pack, failure, manifest, pack_tables
 
@@ -157,6 +158,30 @@ def test_conditions_on_replicates_open_only_the_files_of_their_packs(tmp_path, m
     rows = results.load(tmp_path, "quick", "curves", condition="deep", columns=["key", "status", "value"])
     assert set(rows["key"].to_pylist()) == {"d"}
     assert [path for path in opened if "/curves/" in path] == [at.path("curves", "fa-2.parquet")]
+
+
+def test_rows_have_the_names_of_the_newest_plan(tmp_path):
+    """Two conditions that exchanged their names, and a replicate that no plan has any more."""
+    at = open_store(tmp_path, "quick")
+    commit_pack(at, "fa-1", ["a", "x"], condition="one")
+    commit_pack(at, "fa-2", ["b"], condition="two")
+    write_manifest(at, "0" * 16, json.dumps(manifest({"two": ["a"], "one": ["b", "c"]})).encode())
+    expected = {"a": "two", "b": "one", "x": "one"}
+    for table in ("replicates", "evaluations", "curves"):
+        rows = results.load(tmp_path, table=table, columns=["key", "condition"]).to_pylist()
+        assert {row["key"]: row["condition"] for row in rows} == expected
+        chosen = results.load(tmp_path, table=table, condition="two", columns="key")
+        assert set(chosen["key"].to_pylist()) == {"a"}
+    copy = pq.read_table(pa.BufferReader(ReportTables(at, manifest_of(at), False).copies()["tables/replicates.parquet"]))
+    assert {row["key"]: row["condition"] for row in copy.to_pylist()} == expected
+    filtered = results.load(tmp_path, table="replicates", filters=[("condition", "=", "one")], columns=["key"])
+    assert set(filtered["key"].to_pylist()) == {"b", "x"}
+
+
+def test_a_setting_of_other_rows_is_null_or_leaves_no_rows(study):
+    """`model.layers` stands in the newest plan alone, and no row is of the set `none such`."""
+    rows = results.load(study.root, set="none such", config="model.layers")
+    assert (rows.num_rows, rows.column_names[-1]) == (0, "model.layers")
 
 
 def test_a_null_and_several_values_are_conditions_too(study):

@@ -4,6 +4,7 @@ Any other exception is a defect of this project, or of the machine: the person s
 """
 
 import difflib
+import errno
 import os
 import sys
 import traceback
@@ -91,6 +92,8 @@ def tell(error: Exception) -> int:
             f"the package {error.name} is not installed for {sys.executable}: use the Python of the environment that the first "
             "command of README.md makes (.venv/bin/python), or type pip install -c constraints.txt -e . in the checkout"
         )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        error = StoreError(f"{error.filename or 'the output'} can't be written ({error.strerror}): make room")
     mendable = isinstance(error, (StudyError, StoreError))
     if not mendable or "MANYSEEDS_DEBUG" in os.environ:
         for line in "".join(traceback.format_exception(error)).splitlines():

@@ -29,7 +29,10 @@ def printable(text: str) -> str:
 
 def say(line: object = "", err: bool = False) -> None:
     """Print one line: everything that a command says goes through here. `err`: on stderr."""
-    print(printable(str(line)), file=sys.stderr if err else sys.stdout, flush=True)
+    stream, shown = sys.stderr if err else sys.stdout, printable(str(line))
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    # a redirected output may have an encoding of few characters, and a run must not end by a "·"
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 @contextmanager

@@ -143,13 +143,20 @@ def read_table(path: Path) -> pa.Table:
 
 
 def _csv(path: Path) -> pa.Table:
-    """The table of a CSV or TSV file, in which nan is a number that is not finite: Arrow's defaults make it a missing value."""
+    """The table of a CSV or TSV file, in which nan is a number that is not finite: Arrow's defaults make it a missing value.
+
+    Spaces around names and words are left out, and so is a first column of whole numbers without a name: pandas' index.
+    """
     parse = pa.csv.ParseOptions(delimiter="\t" if path.suffix == ".tsv" else ",", newlines_in_values=True)
     missing = [word for word in pa.csv.ConvertOptions().null_values if word not in (*_NAN, *_NAN_OF_WINDOWS)]
     table = pa.csv.read_csv(path, parse_options=parse, convert_options=pa.csv.ConvertOptions(null_values=missing))
+    table = table.rename_columns([name.strip() for name in table.column_names])
+    if not table.column_names[0] and pa.types.is_integer(table.column(0).type):
+        table = table.remove_column(0)
     for index, name in enumerate(table.column_names):
         if pa.types.is_string(table.column(index).type):
-            table = table.set_column(index, name, _with_windows_nan(table.column(index), missing))
+            words = pc.utf8_trim_whitespace(table.column(index))
+            table = table.set_column(index, name, _with_windows_nan(words, missing))
     return table
 
 
@@ -259,6 +266,8 @@ def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
     if nested := next((name for name in names if pa.types.is_nested(table[name].type)), None):
         raise StudyError(f"{where}: {nested[:100]} holds {_kind(table[nested])}: add it to --ignore")
     varied = [name for name in names if len(table[name].unique()) > 1]
+    if "" in varied:
+        raise StudyError(f"{where} has a column without a name, whose values differ between runs: give it a name in the file")
     if varied:
         shown = ", ".join(name[:100] for name in varied[:_MOST_NAMED]) + (
             f" and {len(varied) - _MOST_NAMED} more" if len(varied) > _MOST_NAMED else ""
@@ -266,8 +275,9 @@ def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
         first = table[varied[0]].unique()
         values = f"{short(first[0].as_py())[:100]}, {short(first[1].as_py())[:100]}, …" if _is_simple(first) else _kind(first)
         raise StudyError(
-            f"{where}: {shown} differ between runs ({varied[0][:100]}: {values}) and are not named: add settings to --config, numbers to "
-            "--metric, and what does not matter to --ignore"
+            f"{where}: {shown} {'differs' if len(varied) == 1 else 'differ'} between runs ({varied[0][:100]}: {values}) and "
+            f"{'is' if len(varied) == 1 else 'are'} not named: add settings to --config, numbers to --metric, what does not matter to "
+            "--ignore, and name a column of steps with --step"
         )
 
 

@@ -174,11 +174,11 @@ def open_study(uri: str, study: str):
 
 def study_names(uri: str, study: str | None) -> list[str]:
     from results.store.filesystem import public
-    from results.store.tables import studies
+    from results.store.tables import no_study, studies
 
     names = studies(uri)
     if not names:
-        raise StudyError(f"there is no study in {public(uri)}")
+        raise no_study(uri)
     if study and study not in names:
         raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(names)}")
     return [study] if study else names
@@ -214,8 +214,8 @@ def one_study(uri: str, study: str | None) -> str:
 
 def stores_of(uri: str) -> list[str]:
     """The store at `uri`, or the stores that are folders of it, such as those of docs/studies. StudyError where there is none."""
-    from results.store.filesystem import folders, public, resolve
-    from results.store.tables import studies
+    from results.store.filesystem import folders, resolve
+    from results.store.tables import no_study, studies
 
     if studies(uri):
         return [uri]
@@ -223,5 +223,5 @@ def stores_of(uri: str) -> list[str]:
     stores = [f"{uri.rstrip('/')}/{name}" for name in folders(filesystem, root)]
     holding = [store for store in stores if studies(store)]
     if not holding:
-        raise StudyError(f"there is no study in {public(uri)}")
+        raise no_study(uri)
     return holding

@@ -1,6 +1,7 @@
 """What came of a study: its report, claims and comparisons."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -73,7 +74,23 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
     from results.report.contrasts import show_contrasts
 
     named = [(store, name) for name in study_names(store, study)]
-    each_study(named, lambda part, name: show_contrasts(open_study(part, name), baseline, say, across))
+
+    def show(part: str, name: str) -> None:
+        show_contrasts(open_study(part, name), baseline, _after_a_blank_line(name != named[0][1]), across)
+
+    each_study(named, show)
+
+
+def _after_a_blank_line(wanted: bool) -> Callable[[str], None]:
+    """`say`, which first ends the table before: without an empty line, Markdown takes what follows for a row of it."""
+    first = [wanted]
+
+    def say_apart(line: str) -> None:
+        if first.pop() if first else False:
+            say("")
+        say(line)
+
+    return say_apart
 
 
 @click.command()
@@ -86,4 +103,4 @@ def spread(store: str, study: str | None) -> None:
     from results.report.spread import show_spread
 
     named = [(store, name) for name in study_names(store, study)]
-    each_study(named, lambda part, name: show_spread(open_study(part, name), say))
+    each_study(named, lambda part, name: show_spread(open_study(part, name), _after_a_blank_line(name != named[0][1])))

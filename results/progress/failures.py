@@ -7,6 +7,7 @@ import pyarrow.fs
 
 from results.errors import store_errors
 from results.plain_values import Value
+from results.rows.plural import counted
 from results.store.filesystem import info_of
 from results.store.manifest import Manifest, label, newest_manifest, stage_of
 from results.store.manifest_fields import PlannedRow
@@ -28,7 +29,7 @@ def show_failures(store: Store, full: bool, say: Callable[[str], None]) -> None:
     keys = {key for row in rows for key in row["keys"]}
     since = f", {len(keys & done)} of them committed since" if keys & done else ""
     say(
-        f"{store.study}: {len(keys)} replicates failed{since}, in {len(rows)} failures"
+        f"{store.study}: {counted(len(keys), 'replicate')} failed{since}, in {counted(len(rows), 'failure')}"
         if rows
         else f"{store.study}: no failures"
     )

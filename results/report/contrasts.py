@@ -22,7 +22,7 @@ from results.statistics.bootstrap import Ratio
 from results.statistics.comparison import QUANTILES, Compared, compare, differences, holm, pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval
 from results.statistics.real_values import median_difference
-from results.statistics.sample_size import POWER, Needed, to_settle
+from results.statistics.sample_size import CANCEL, POWER, Needed, to_settle
 from results.statistics.unpaired import superiority
 from results.store.manifest import label, manifest_of
 from results.store.tables import Store
@@ -263,7 +263,8 @@ def _value_line(
     difference = f"{value(change, measure):.3g} [{low:.3g}, {high:.3g}]".replace("inf", "∞")
     difference = "both medians are of diverged replicates" if np.isnan(change) else difference
     even = "not settled by any number: an even chance"
-    more = "settled" if contrast.needed is None else even if contrast.needed.more is None else str(contrast.needed.more)
+    reason = CANCEL if contrast.needed and contrast.needed.reason == CANCEL else even
+    more = "settled" if contrast.needed is None else reason if contrast.needed.more is None else str(contrast.needed.more)
     return [*start, *chances, difference, more]
 
 

@@ -176,15 +176,16 @@ def _parameters(rows: pa.Table, keys: Sequence[str] | None = None) -> str:
 
 
 def _stages(manifest: Manifest) -> str:
-    chains = {
-        condition["name"]: stages
-        for condition in manifest["conditions"]
-        if (stages := condition.get("config", {}).get("stages"))
-    }
+    chains = {}
+    for condition in manifest["conditions"]:
+        config = condition.get("config", {})
+        if stages := config.get("stages"):  # of the last stage they hold only what it takes from the one before
+            own = {name: config[name] for name in ("task", "model", "train") if name in config}
+            chains[condition["name"]] = [*stages[:-1], own | stages[-1]]
     texts = _grouped(
         {name: json.dumps(stages, ensure_ascii=False) for name, stages in chains.items()}, len(manifest["conditions"])
     )
-    return f"Stages after the first training: {texts}." if texts else ""
+    return f"Stages in their order, the first training included: {texts}." if texts else ""
 
 
 def _sets(manifest: Manifest, summary: pa.Table, families: Sequence[ReportFamily], averaged: bool) -> str:

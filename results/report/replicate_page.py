@@ -50,6 +50,11 @@ def write_replicate_page(
     row = planned(manifest, prefix)
     own = pc.field("key") == row[0]
     ended = read(store, "replicates", filter=own).sort_by("stage")
+    if not ended.num_rows and row[0] in read(store, "failures", ["keys"])["keys"].combine_chunks().flatten().to_pylist():
+        raise StudyError(
+            f"the replicate {row[0]} of {manifest['study']} has failed, so there is nothing to draw: manyseeds failures says why, and "
+            "manyseeds retry runs it again"
+        )
     if not ended.num_rows:
         raise StudyError(
             f"the replicate {row[0]} of {manifest['study']} has not ended, so there is nothing to draw: run the study again"

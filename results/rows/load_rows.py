@@ -21,7 +21,7 @@ from results.store.filesystem import public
 from results.store.json_columns import entries
 from results.store.manifest import named_as_planned, newest_manifest
 from results.store.schema import SCHEMAS, TABLES
-from results.store.tables import ROW, Store, open_store, read, studies
+from results.store.tables import ROW, Store, no_study, open_store, read, studies
 
 
 @dataclass(frozen=True, repr=False)
@@ -230,7 +230,7 @@ def _study(store: str, study: str | None, table: str) -> str:
     """The name of the study to load: `study`, or the only one of the store. Raises StudyError where that is none."""
     names = studies(store)
     if not names:
-        raise StudyError(f"there is no study in {public(store)}")
+        raise no_study(store)
     if study is None:
         if len(names) > 1:
             raise StudyError(

@@ -17,6 +17,8 @@ from results.statistics.intervals import CONFIDENCE, clopper_pearson
 from results.statistics.unpaired import superiority
 
 POWER = 0.8
+EQUAL = "not settled by any number: the conditions err equally often"
+CANCEL = "not settled by any number: the differences of the pairs cancel out"
 LIMIT = 100_000  # most replicates that the search considers
 
 
@@ -128,7 +130,7 @@ def to_settle(
         both = noether_unpaired(chance, 0.5, float((tied**3).sum()), power, confidence)
         total = None if both is None else math.ceil(both / 2)
     if total is None:
-        return Needed(None, None, "not settled by any number: the conditions err equally often")
+        return Needed(None, None, CANCEL if paired and np.sign(changes).sum() else EQUAL)
     # the smallest two-sided p of n pairs that all differ is 2/2^n, of n replicates of each condition 2 over the number of splits
     least = 1
     while 2 / (2**least if paired else math.comb(2 * least, least)) > 1 - confidence:

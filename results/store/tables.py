@@ -34,6 +34,7 @@ from results.store.filesystem import (
     join,
     missing_folders,
     names,
+    public,
     reason,
     refuse_links_out,
     resolve,
@@ -119,6 +120,15 @@ def studies(uri: str | os.PathLike[str]) -> list[str]:
     filesystem, root = resolve(os.fspath(uri))
     candidates = [name for name in folders(filesystem, root) if _NAME.fullmatch(name) and name != KEPT]
     return [name for name in candidates if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
+
+
+def no_study(uri: str | os.PathLike[str]) -> StudyError:
+    """The error that a store holds no study, which says where the store is if this is the folder of one of its studies."""
+    filesystem, root = resolve(os.fspath(uri))
+    sentence, (above, _, name) = f"there is no study in {public(os.fspath(uri))}", root.rpartition("/")
+    if {"replicates", "manifests"} & set(names(filesystem, root)):
+        sentence += f": it is the folder of the study {name}, so give the folder above it, {above}, and then {name}"
+    return StudyError(sentence)
 
 
 def write_bytes(store: Store, relative_path: str, data: bytes) -> None:

@@ -16,7 +16,7 @@ from harness.planning.pack import resolve
 from harness.planning.plan import plan
 from harness.study.load import load
 from launch.cli import main
-from results.errors import DamagedFile, StoreError, StudyError
+from results.errors import DamagedFile, StoreError, StudyError, tell
 from results.store.tables import open_store, read
 from tests.harness.tiny import write_study
 
@@ -157,6 +157,11 @@ def test_a_reader_that_goes_away_is_no_defect(tmp_path):
         error = process.stderr.read()
     assert error == b""
     assert process.returncode == 1
+
+
+def test_a_full_disk_is_no_defect(capsys):
+    assert tell(OSError(errno.ENOSPC, "No space left on device")) == 2
+    assert capsys.readouterr().err == "error: the output can't be written (No space left on device): make room\n"
 
 
 def test_an_evaluation_set_that_the_model_cannot_read_is_the_persons(command, tmp_path):

@@ -1,6 +1,7 @@
 """What a store holds is shown by a terminal, and never obeyed: one function prints."""
 
 import ast
+import io
 import unicodedata
 import warnings
 from pathlib import Path
@@ -28,6 +29,13 @@ def test_ordinary_text_is_printed_as_it_is(capsys):
     say("error", err=True)
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (f"{line}\n", "error\n")
+
+
+def test_a_character_that_the_output_lacks_is_written_as_an_escape(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", stream)
+    say("12 steps · naïve")
+    assert stream.buffer.getvalue() == b"12 steps \\xb7 na\\xefve\n"
 
 
 def test_nothing_is_printed_but_through_the_function_that_escapes():

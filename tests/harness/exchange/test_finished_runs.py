@@ -139,7 +139,7 @@ def test_a_word_that_spells_no_number_stays_a_word(tmp_path):
         (
             ROWS,
             Columns("seed", ("width",), {"accuracy": ""}, ignore=("id", "loss")),
-            "runs.csv: lr differ between runs (lr: 0.1, 0.01, …)",
+            "runs.csv: lr differs between runs (lr: 0.1, 0.01, …)",
         ),
         (ROWS, Columns("sed", ("lr",), {"accuracy": ""}), "has no column 'sed'; did you mean seed?"),
         (ROWS, Columns("seed", ("lr", "seed"), {"accuracy": ""}), "the column 'seed' is named twice"),
@@ -179,6 +179,25 @@ def test_a_row_is_not_compared_with_every_row_of_its_run(tmp_path, monkeypatch):
     assert len(run.entries) == 9
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seed, lr ,acc, model\n1, 0.1, 0.5, big\n2, 0.1, 0.6, big\n",
+        ",seed,lr,acc,model\n0,1,0.1,0.5,big\n7,2,0.1,0.6,big\n",  # DataFrame.to_csv writes its index
+    ],
+)
+def test_spaces_after_commas_and_the_index_of_pandas_are_no_part_of_a_run(tmp_path, text):
+    (tmp_path / "runs.csv").write_text(text)
+    runs = runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", ("lr", "model"), {"acc": ""}), "runs.csv")
+    assert [(run.seed, run.settings) for run in runs] == [(seed, {"lr": 0.1, "model": "big"}) for seed in (1, 2)]
+
+
+def test_another_column_without_a_name_must_get_one(tmp_path):
+    (tmp_path / "runs.csv").write_text("seed,,acc\n1,a,0.5\n2,b,0.6\n")
+    with pytest.raises(StudyError, match=r"runs\.csv has a column without a name"):
+        runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", (), {"acc": ""}), "runs.csv")
+
+
 def test_other_numbers_for_a_run_that_is_there_are_refused(tmp_path):
     imported(tmp_path)
     with pytest.raises(StudyError, match=r"seed 0 of lr=0\.1, width=32 is in the study mine with other numbers"):
@@ -197,7 +216,7 @@ NOT_UTF8 = pa.Array.from_buffers(
     [
         ("more", pa.array([[1], [2]]), "more holds lists or mappings: add it to --ignore"),
         ("more", pa.array([{"a": 1}, {"a": 2}]), "more holds lists or mappings: add it to --ignore"),
-        ("more", pa.array([2**62, 1], pa.timestamp("us")), "more: values of the kind timestamp[us]) and are not named"),
+        ("more", pa.array([2**62, 1], pa.timestamp("us")), "more: values of the kind timestamp[us]) and is not named"),
         ("lr", pa.array([2**62, 1], pa.timestamp("us")), "lr holds values of the kind timestamp[us]"),
         ("lr", pa.array([1, 2], pa.timestamp("ns")), "lr holds values of the kind timestamp[ns]"),
         ("lr", pa.array([2**31 - 1, 1], pa.int32()).view(pa.date32()), "lr holds values of the kind date32"),

@@ -85,7 +85,7 @@ def test_offline_runs_of_wandb_have_their_values_by_a_step_of_their_own(offline,
 
 
 def test_a_setting_of_wandb_runs_that_is_not_named_is_refused(offline, import_):
-    with pytest.raises(StudyError, match="lr differ between runs"):
+    with pytest.raises(StudyError, match="lr differs between runs"):
         import_(offline, Columns("seed", (), {"accuracy": "higher"}))
 
 

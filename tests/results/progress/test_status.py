@@ -141,12 +141,21 @@ def test_the_status_says_it_in_words(tmp_path):
     write_bytes(at, manifest_path("0" * 16), __import__("json").dumps(made).encode())
     commit_pack(at, "p1", ["a", "d"])
     commit(at, "p2-1", {"failures": failure("p2", 1).set_column(2, SCHEMAS["failures"].field("keys"), [[["b"]]])})
+    write_bytes(at, "leases/p9.json", b"{}")
     said = []
     show_status(at, said.append)
     text = "\n".join(said)
     assert "quick: 2 of 3 replicates committed, 1 failed" in text
+    assert "  1 pack has a checkpoint or a lease: running" in text
     assert "transformer: 2 of 3, 1 diverged" in text
-    assert take(at, manifest_of(at)).packs == Packs(1, 0, 0, 1)
+    assert take(at, manifest_of(at)).packs == Packs(1, 1, 0, 1)
+
+
+def test_one_failure_of_one_replicate_is_no_plural(tmp_path):
+    at, said = open_store(tmp_path, "quick"), []
+    commit(at, "p1-1", {"failures": failure("p1", 1)})
+    show_failures(at, False, said.append)
+    assert said[0] == "quick: 1 replicate failed, in 1 failure"
 
 
 def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path, capsys):

@@ -80,13 +80,15 @@ def test_another_task_and_model_are_described_by_their_options() -> None:
             "task": {"name": "my_tasks:Maze", "rooms": 7, "doors": {"open": True, "kinds": ["a", "b"]}},
             "model": {"name": "my_models:Mixer", "reach": width},
             "train": {"steps": 10, "lookahead": 0.5},
-            "stages": [{"steps": 5}],
+            "stages": [{"train": {"steps": 5}}, {"labels": "previous"}],
         }
     text = text_of(plan, None)
     assert 'Task: my_tasks:Maze, rooms = 7, doors.open = true, doors.kinds = ["a", "b"].' in text
     assert "Model: my_models:Mixer; differing between conditions: one (reach = 3); two (reach = 4)." in text
     assert "Training: 10 steps, lookahead = 0.5." in text
-    assert 'Stages after the first training: each condition: [{"steps": 5}].' in text
+    # the last stage has the condition's own task, model and training
+    assert 'Stages in their order, the first training included: one: [{"train": {"steps": 5}}, {"task": {"name": "my_t' in text
+    assert '"model": {"name": "my_models:Mixer", "reach": 4}, "train": {"steps": 10, "lookahead": 0.5}, "labels": "prev' in text
     assert "No replicate has been trained yet." in text
     assert "parameters" not in text
     assert "each condition: 2 replicates" in text

@@ -1,15 +1,18 @@
+import datetime
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 from launch.cli import cli
 from results.errors import StudyError
 from results.report.replicate_page import write_replicate_page
-from results.store.tables import Store, open_store
+from results.store.schema import SCHEMAS
+from results.store.tables import Store, commit, open_store
 from tests.results.report.browser import EVIL, FLAGS, browser, with_script
 from tests.results.synthetic import manifest, write
 
@@ -103,6 +106,17 @@ def test_a_key_that_is_unknown_ambiguous_or_has_not_ended_is_one_sentence(study:
         write_replicate_page(store, plan["replicates"][5][0])
     with pytest.raises(StudyError, match="no study 'other'"):
         write_replicate_page(open_store(str(tmp_path), "other"), "a")
+
+
+def test_a_replicate_that_failed_is_not_said_to_end_by_another_run(tmp_path: Path) -> None:
+    store, plan = open_store(str(tmp_path), "synthetic"), manifest(2)
+    write(store, plan, ended=1)
+    failed = plan["replicates"][1][0]
+    about = {"pack": "fa-1", "attempt": 1, "keys": [failed], "stage": 0, "kind": "raised", "exception": "no", "traceback": ""}
+    about["at"] = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+    commit(store, "fa-1-1", {"failures": pa.Table.from_pylist([about], SCHEMAS["failures"])})
+    with pytest.raises(StudyError, match=r"has failed, so there is nothing to draw.*manyseeds retry runs it again"):
+        write_replicate_page(store, failed)
 
 
 def test_the_command_writes_the_page_and_finds_the_only_study(study: Any, tmp_path: Path) -> None:

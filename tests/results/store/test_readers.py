@@ -222,6 +222,9 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(study, arguments, sentence
 def test_one_of_several_studies_must_be_named(tmp_path):
     with pytest.raises(StudyError, match=f"^there is no study in {tmp_path}$"):
         results.load(tmp_path)
+    commit_pack(open_store(tmp_path / "above", "quick"), "fa-1", ["a"])
+    with pytest.raises(StudyError, match=f"folder of the study quick, so give the folder above it, {tmp_path}/above, and then"):
+        results.load(tmp_path / "above" / "quick")
     for name in ("one", "two"):
         commit_pack(open_store(tmp_path, name), "fa-1", ["a"])
     with pytest.raises(

@@ -95,7 +95,13 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     for run in runs:
         if run.key not in held:
             fresh.append(run)
-        elif held[run.key] != _numbers(run):
+        elif held[run.key] != (numbers := _numbers(run)):
+            metrics, ours = (", ".join(sorted({name for name, _ in each})) for each in (held[run.key], numbers))
+            if metrics != ours:
+                raise StudyError(
+                    f"seed {run.seed} of {run.condition} is in the study {store.study} with the metrics {metrics}, and {path.name} gives "
+                    f"{ours}: name the same, or import the new runs with another --name"
+                )
             raise StudyError(
                 f"seed {run.seed} of {run.condition} is in the study {store.study} with other numbers than in {path.name}: import the "
                 "new runs with another --name"
@@ -107,9 +113,11 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
         _write(store, fresh, path, columns)
     manifest = manifests.to_bytes(plan)
     write_manifest(store, manifests.name_of_content(manifest), manifest)
-    conditions = len({run.condition for run in runs})
+    conditions, before = len({run.condition for run in runs}), [] if newest is None else newest[1]["conditions"]
+    of_study = len({canonical(run.config) for run in runs} | {canonical(each["config"]) for each in before})
+    more = f", and the study {of_study}" if of_study > conditions else ""
     there = f", {len(runs) - len(fresh):,} were there already" if len(fresh) < len(runs) else ""
-    say(f"{store.study}: {counted(len(fresh), 'run')} added{there}; {path.name} has {counted(conditions, 'condition')}")
+    say(f"{store.study}: {counted(len(fresh), 'run')} added{there}; {path.name} has {counted(conditions, 'condition')}{more}")
     return len(fresh)
 
 
@@ -379,7 +387,9 @@ def _setting(value: Value, name: str, number: int, where: str) -> Any:
 def _seed(row: Mapping[str, Value], columns: Columns, number: int, where: str) -> int:
     value = _whole(row[columns.seed])
     if type(value) is not int or not 0 <= value < 2**63:
-        raise StudyError(f"row {number} of {where}: {columns.seed} = {value!r} is not a seed: write a whole number from 0 up")
+        raise StudyError(
+            f"row {number} of {where}: {columns.seed} = {value!r} is not a seed: write a whole number from 0 to 2⁶³ − 1"
+        )
     return value
 
 

@@ -65,7 +65,7 @@ def contrasts(
     names = list(dict.fromkeys(name for name, _ in groups))
     chosen = baseline or (names[0] if names else "")
     if chosen not in names:
-        raise StudyError(f"there is no condition {chosen!r}; conditions: {', '.join(names)}")
+        raise StudyError(f"there is no condition {chosen!r}; conditions: {'; '.join(names)}")
     if len(names) == 1:
         raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
     if not any((chosen, stage) in groups for condition, stage in groups if condition != chosen):

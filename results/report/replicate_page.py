@@ -31,7 +31,8 @@ from results.rows.measures import ARRAY, is_experimental, label
 from results.rows.options import flatten
 from results.rows.summary import replicates_of, set_names
 from results.store.json_columns import entries
-from results.store.manifest import Manifest, manifest_of, reported
+from results.store.manifest import Manifest, manifest_of, reported, stage_of
+from results.store.manifest import label as stage_label
 from results.store.manifest_fields import PlannedRow
 from results.store.tables import Store, read
 
@@ -154,7 +155,8 @@ def _every_replicate(manifest: Manifest, row: PlannedRow) -> Tree:
     """The values that the page of every replicate shows."""
     condition = manifest["conditions"][row[1]]
     settings = flatten(condition.get("settings", condition["config"]))
-    about: Tree = {"study": manifest["study"], "key": row[0], "condition": condition["name"]}
+    name = stage_label(condition["name"], stage_of(condition))
+    about: Tree = {"study": manifest["study"], "key": row[0], "condition": name}
     return about | {"settings": {name: plain(value) for name, value in settings.items()}}
 
 

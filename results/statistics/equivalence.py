@@ -61,7 +61,7 @@ def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[
     members = [replicate for replicate in replicates if replicate.condition == condition]
     if not members:
         names = dict.fromkeys(replicate.condition for replicate in replicates)
-        raise StudyError(f"there is no condition {condition!r}; conditions: {', '.join(names)}")
+        raise StudyError(f"there is no condition {condition!r}; conditions: {'; '.join(names)}")
     stages = sorted({replicate.stage for replicate in members})
     if len(stages) > 1:
         raise StudyError(

@@ -88,7 +88,7 @@ class Store:
         except StoreError as error:
             why = reason(error.__cause__ or error)
             raise StoreError(
-                f"the store {self.root} can't be written ({why}); pass store=<a path or URI that can be>"
+                f"the store {self.root} can't be written ({why}): name a path or URI that can be, with store= or --store"
             ) from error
         finally:
             for folder in reversed(made):

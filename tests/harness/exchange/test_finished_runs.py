@@ -198,6 +198,15 @@ def test_another_column_without_a_name_must_get_one(tmp_path):
         runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", (), {"acc": ""}), "runs.csv")
 
 
+def test_other_settings_or_metrics_for_runs_that_are_there_are_seen(tmp_path):
+    """Runs under other settings are other runs: only a person knows whether they are the same ones a second time."""
+    imported(tmp_path)
+    with pytest.raises(StudyError, match=r"with the metrics accuracy, loss, and runs\.csv gives accuracy: name the same"):
+        imported(tmp_path, columns=replace(COLUMNS, metrics={"accuracy": ""}, ignore=("id", "loss")))
+    said = imported(tmp_path, columns=replace(COLUMNS, config=("lr",), ignore=("id", "width")))[1]
+    assert "16 runs added; runs.csv has 2 conditions, and the study 4" in said[0]
+
+
 def test_other_numbers_for_a_run_that_is_there_are_refused(tmp_path):
     imported(tmp_path)
     with pytest.raises(StudyError, match=r"seed 0 of lr=0\.1, width=32 is in the study mine with other numbers"):

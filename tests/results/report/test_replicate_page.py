@@ -12,7 +12,7 @@ from launch.cli import cli
 from results.errors import StudyError
 from results.report.replicate_page import write_replicate_page
 from results.store.schema import SCHEMAS
-from results.store.tables import Store, commit, open_store
+from results.store.tables import Store, commit, open_store, read
 from tests.results.report.browser import EVIL, FLAGS, browser, with_script
 from tests.results.synthetic import manifest, write
 
@@ -56,6 +56,17 @@ def test_a_replicate_that_diverged_says_where_and_still_has_its_curve(tmp_path: 
     assert "Diverged at step 321" in text
     assert text.count("<td>diverged</td>") == 3
     assert 'class="plot"' in text
+
+
+def test_the_page_of_a_later_stage_names_it(tmp_path: Path) -> None:
+    store, plan = open_store(str(tmp_path), "synthetic"), manifest(1, names=("warm",))
+    plan["conditions"][0]["config"]["stages"] = [{}, {"labels": "previous"}]
+    write(store, plan, ended=1)
+    for table in ("evaluations", "replicates"):
+        rows = read(store, table)
+        later = rows.set_column(1, rows.schema.field("stage"), pa.array([1] * rows.num_rows, pa.int32()))
+        commit(store, rows["pack"][0].as_py(), {table: later})
+    assert "<h1>warm, stage 1: init seed 0" in write_replicate_page(store, plan["replicates"][0][0]).read_text(encoding="utf-8")
 
 
 def test_a_set_that_the_study_no_longer_lists_has_no_part_in_the_page(tmp_path: Path) -> None:

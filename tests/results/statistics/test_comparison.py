@@ -182,7 +182,7 @@ def test_no_comparison_has_a_reason():
     assert fixed.compared.paired
     empty = contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [None, None, 0.1]), ["sparse"])[0]
     assert empty.reason == "1 pairs with a number: needs at least 2"
-    with pytest.raises(ValueError, match="no condition 'x'; conditions: a, b"):
+    with pytest.raises(ValueError, match="no condition 'x'; conditions: a; b"):
         contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [0.1] * 3), ["sparse"], "x")
     with pytest.raises(ValueError, match="a is the only condition"):
         contrasts(_replicates("a", [0.1] * 3), ["sparse"])

@@ -61,7 +61,7 @@ def refuse_lost(plan: Plan, store: Store) -> None:
             f"{what}, such as {key[:8]} at step {beyond[0]}: a teacher keeps its checkpoints when it is trained together with its "
             "students or with keep: steps(…), so use another store"
         )
+    each = ", each of them" if len(lost) > 1 else ""
     raise StudyError(
-        f"{what}: make them again with manyseeds rerun STORE {key[:8]} --keep weights{', each of them' * (len(lost) > 1)}, or use "
-        "another store"
+        f"{what}: make {them} again with manyseeds rerun STORE {key[:8]} --keep weights{each}, or use another store"
     )

@@ -51,7 +51,7 @@ def task_class(path: str) -> type[Task]:
 
 
 def check_fields(task: Task) -> None:
-    """Raise ValueError, in one sentence, unless a key can hash every field of a task: a list it can't, nor a value of another type."""
+    """Raise ValueError, in one sentence, unless every field of a task has its declared type and can be hashed into a key."""
     where = f"task.name = {path_of(type(task))!r}: its field"
     for field in dataclasses.fields(task):
         value = getattr(task, field.name)
@@ -60,7 +60,8 @@ def check_fields(task: Task) -> None:
         except TypeError as error:
             kind = type(value).__name__
             raise ValueError(
-                f"{where} {field.name} is a {kind}, which no option can be: declare int, float, str, bool or tuple[…], with such a default"
+                f"{where} {field.name} is a {kind}, which no option can be: declare int, float, str, bool or tuple[…], "
+                "with such a default"
             ) from error
     try:
         identity.describe(task)

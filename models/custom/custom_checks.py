@@ -93,8 +93,8 @@ def check_made_alike(path: str, one: nn.Module, again: nn.Module, other: nn.Modu
 def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tuple[Tensor, dict[str, Tensor]]:
     """Run one module by itself on tokens [B, T]: its logits [B, T, outputs], and the gradient of their `loss_of` by parameter.
 
-    Raises ValueError with the reason where the forward raises, returns something else, draws random numbers, changes state or mixes
-    strings. The run may change `module`, which must not be used afterwards.
+    Raises ValueError with the reason where the forward raises, returns something else, draws random numbers, changes state
+    or mixes strings. The run may change `module`, which must not be used afterwards.
     """
     before = _contents(module)
     try:
@@ -128,8 +128,8 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
             raise ValueError(raised(path, tokens[:1], error)) from error
         if single.shape != logits[:1].shape or not _close(single, logits[:1], _ROUNDING):
             raise ValueError(
-                f"model.name = {path!r} returned other logits for a string alone than beside another one: what is right may not depend on "
-                "which strings share a batch, so mix nothing across them, as BatchNorm does, also without running statistics"
+                f"model.name = {path!r} returned other logits for a string alone than beside another one: an answer may not "
+                "depend on the other strings of a batch, so mix nothing across them, as BatchNorm does, and use LayerNorm"
             )
     if not logits.requires_grad:
         raise ValueError(f"model.name = {path!r} returned logits that depend on no parameter: there is nothing to train")

@@ -83,7 +83,12 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
         counts[replicate.condition][state] += 1
     for index, condition in enumerate(study.conditions):
         count = counts[index]
-        parts = [f"{count[state]} {state}" for state in ("held", "lacks a set", "missing") if count[state]]
+        lack = "lacks a set" if count["lacks a set"] == 1 else "lack a set"
+        parts = [
+            f"{count[state]} {said}"
+            for state, said in (("held", "held"), ("lacks a set", lack), ("missing", "missing"))
+            if count[state]
+        ]
         say(f"{condition.label}: {len(condition.seeds)} planned, {', '.join(parts)}")
     extra = len(set(sets_by_key) - planned)
     if extra:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from results.errors import DamagedFile
+from results.rows.plural import counted
 from results.store.filesystem import content, listing
 from results.store.manifest import FOLDER as MANIFESTS
 from results.store.manifest import NEWEST, named_manifest
@@ -73,7 +74,8 @@ def verify(store: Store) -> Verified:
         _check_files(store, "artifacts", store.shared("artifacts", key), re.compile(r".*\.safetensors"), verified)
     lacking = sorted(row["key"] for row in rows.select(["key", "lacking"]).to_pylist() if row["lacking"])
     if lacking:
-        what = f"{len(lacking)} committed replicates lack rows of evaluation sets, such as {lacking[0]}"
+        lack = "lacks" if len(lacking) == 1 else "lack"
+        what = f"{counted(len(lacking), 'committed replicate')} {lack} rows of evaluation sets, such as {lacking[0]}"
         verified.damage.append((f"{store.path('evaluations')}: {what}", "run the study again, which trains them anew"))
     return verified
 

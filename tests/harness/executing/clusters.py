@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-# two packs at once, long enough to be killed in the midst of them, and two that are not waited for
-SLOW = ("conditions.transformer.train.steps=1200", "replicates=2", "pack.size=1")
+# two packs at once, long enough to be stopped in the midst of them on a fast machine, and two that are not waited for
+SLOW = ("conditions.transformer.train.steps=3000", "replicates=2", "pack.size=1")
 
 
 def environment_without_ray(**more):

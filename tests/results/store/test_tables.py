@@ -376,7 +376,9 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(tmp_path):
 
 def test_a_store_that_is_no_folder_is_refused_and_a_good_one_is_left_as_it_was(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"/file .*\(Not a directory\); pass store="):
+    with pytest.raises(
+        StoreError, match=r"/file .*\(Not a directory\): name a path or URI that can be, with store= or --store$"
+    ):
         open_store(tmp_path / "file", "study").check_writable()
     open_store(tmp_path / "new" / "deep", "study").check_writable()
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -134,3 +134,32 @@ def test_the_sentences_have_the_numbers_of_the_verdicts(store, trained, section)
     again, learned, low, high, step, strings, later = re.match(back, verdict["R1-iterates"].finding.measured).groups()
     assert f"In {again} of the {learned} [{low} %, {high} %] errors rise at least 10 times" in section
     assert f"no error at step {step}, and errs in {strings} of the 500 strings at step {later}" in section
+
+
+def test_sharpened_models_have_the_numbers_of_their_rows_and_verdicts(section):
+    store = open_store(str(ROOT / "docs/studies/flipflop"), "fflm-sharpened")
+    trained = {}
+    for replicate in read_study(store, manifest_of(store)).replicates:
+        trained.setdefault(replicate.condition, []).append(replicate)
+    told = {"in_distribution": "in distribution, FFL(0.7)", "ignore_90": "FFL(0.9)"}
+    told |= {"sparse": "sparse, FFL(0.98)", "dense": "dense, FFL(0.1)"}
+    for name, words in told.items():
+        reads = trained["sharpened"][0].scores[name].reads
+        assert f"| {words} | {reads:,} | {_cells(trained, ('baseline', 'sharpened'), name)} |" in section
+    learned = [replicate.error("in_distribution") for replicate in trained["sharpened"]]
+    assert f"{sum(rate <= 0.01 for rate in learned)} of them have learned" in section
+    assert f"the other one misreads {100 * max(learned):.1f} % of its own training distribution" in section
+    verdict = {verdict.claim.id: verdict for verdict in scoreboard(store)}
+    for name in ("R1", "R6-sharpening", "R8"):
+        assert f"**{name}** is *{verdict[name].verdict}*" in section or f"**{name}**, *{verdict[name].verdict}*" in section
+    hard = r"0 of 16 \[0\.0%, ([\d.]+)%\].* median is ([\d.]+): sharpened ([\d.]+) \[([\d.]+), ([\d.]+)\], P = 1\.00 "
+    most, plain, middle, low, high = re.match(hard, verdict["R8"].finding.measured).groups()
+    assert f"None of the 16 sharpened models [0 %, {most} %] is without an error on both sets" in section
+    assert f"a median of {middle} [{float(low):.2f}, {float(high):.2f}] with the penalty and of {plain} without" in section
+    often = r".* falls to 0\.20× \(P = ([\d.]+) \[([\d.]+), ([\d.]+)\]\)"
+    p, low, high = (100 * float(number) for number in re.match(often, verdict["R6-sharpening"].finding.measured).groups())
+    assert f"more than ten times as often in only {p:.0f} % of the pairs [{low:g} %, {high:g} %]" in section
+    back = r"in (\d+) of (\d+) \[([\d.]+)%, ([\d.]+)%\]"
+    again, of, low, high = re.match(back, verdict["R1-iterates"].finding.measured).groups()
+    assert f"In {again} of {of} [{low} %, {high} %] sparse errors rise tenfold" in section
+    assert verdict["R1-iterates"].verdict == "too few replicates"

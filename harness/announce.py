@@ -40,11 +40,11 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
     trained = [condition for condition in study.conditions if condition.experiment is None]
-    looped = sum(map(sequential.fits, trained)) if device == "cpu" and not study.compile else 0
+    looped = {c.name for c in trained if sequential.fits(c)} if device == "cpu" and not study.compile else set()
     if looped:
         why_not = sequential.missing()
         how = f"the ordinary loop, many times slower: {why_not}" if why_not else "the compiled loop"
-        say(f"  batch-1 SGD ({looped} of {len(study.conditions)} conditions) takes {how}")
+        say(f"  batch-1 SGD ({len(looped)} of {counted(len(names), 'condition')}) takes {how}")
     if refused := compiled_draw.refusal():
         say(f"  random numbers are drawn by torch, several times slower than in C: {refused}")
     for experiment in dict.fromkeys(c.experiment.words for c in study.conditions if c.experiment is not None):

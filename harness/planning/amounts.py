@@ -19,8 +19,10 @@ def device_time(hours: float, device: str) -> str:
     """Time of one device: 42 core-seconds below a tenth of an hour, 3.4 core-hours above. device: core, GPU or slot."""
     seconds = hours * 3600
     if seconds >= 360:
-        return f"{hours:,.0f} {device}-hours" if hours >= 100 else f"{hours:.2g} {device}-hours"
-    return f"{seconds:.0f} {device}-seconds" if seconds >= 9.95 else f"{seconds:.2g} {device}-seconds"
+        number, unit = f"{hours:,.0f}" if hours >= 100 else f"{hours:.2g}", "hour"
+    else:
+        number, unit = f"{seconds:.0f}" if seconds >= 9.95 else f"{seconds:.2g}", "second"
+    return f"{number} {device}-{unit}{'' if number == '1' else 's'}"
 
 
 def size(count: float) -> str:

@@ -23,6 +23,7 @@ from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from results.plain_values import Row
 from results.rows.probe_values import add, compared, probed
+from results.store.manifest import as_planned
 from results.store.tables import Store, committed
 from tasks.task import Task
 
@@ -49,7 +50,10 @@ def run(
     if figures is not None and chosen_probe.figures is None:
         raise StudyError(f"--figures {figures}: the {probe} probe has no figures: leave it out")
     chosen = [
-        (store, row) for store in stores for row in committed(store).to_pylist() if artifacts.stages_of(store, row["key"])
+        (store, row)
+        for store in stores
+        for row in as_planned(store, committed(store)).to_pylist()
+        if artifacts.stages_of(store, row["key"])
     ]
     if not chosen:
         raise StudyError(

@@ -32,7 +32,7 @@ from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 from results.plain_values import Row, Tree
 from results.store.filesystem import content, info_of
-from results.store.manifest import FOLDER, manifest_bytes
+from results.store.manifest import FOLDER, as_planned, label, manifest_bytes
 from results.store.schema import SCHEMAS
 from results.store.seal import state
 from results.store.tables import Store, list_names, open_store, read, write_file
@@ -81,9 +81,8 @@ def rerun(
     replicate = Replicate(full, condition, row["init_seed"], row["data_seed"], scored_sets(study, condition), row["parent_key"])
     shared = (study.curve_every, numerics, True, row["stage"])
     pack = Pack(f"rerun-{full}", signature(condition, study.sets), (replicate,), *shared, watch=study.watch)
-    say(
-        f"{full} ({condition.label}, seeds {row['init_seed']}, {row['data_seed']}): {row['steps']} steps on {torch_device.type}"
-    )
+    who = f"{label(row['condition'], row['stage'])}, seeds {row['init_seed']}, {row['data_seed']}"
+    say(f"{full} ({who}): {row['steps']} steps on {torch_device.type}")
     with tempfile.TemporaryDirectory() as folder:
         scratch = open_store(folder, store.study)
         if row["stage"]:  # the weights that it began from
@@ -117,7 +116,7 @@ def rerun(
 
 def _row(store: Store, key: str) -> Row | None:
     """The committed row of the replicate's last stage."""
-    rows = read(store, "replicates", filter=pc.field("key") == key).to_pylist()
+    rows = as_planned(store, read(store, "replicates", filter=pc.field("key") == key)).to_pylist()
     return max(rows, key=lambda row: row["stage"], default=None)
 
 

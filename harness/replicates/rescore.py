@@ -26,7 +26,7 @@ from results.errors import DamagedFile, StudyError
 from results.plain_values import Row
 from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store.filesystem import reason
-from results.store.manifest import label, newest_manifest
+from results.store.manifest import as_planned, label, newest_manifest
 from results.store.parquet import deserialise, serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, committed, list_names, read_bytes, write_bytes
@@ -82,7 +82,7 @@ def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.dev
 
     Raises ValueError where weights are missing, or where the study has a set of that name with another definition.
     """
-    row_of = {row["key"]: row for row in committed(store).to_pylist()}
+    row_of = {row["key"]: row for row in as_planned(store, committed(store)).to_pylist()}
     # all are checked before any is scored
     prepared = [(row_of[key], *_prepared(store, row_of[key], wanted)) for key in keys]
     rows = []
@@ -110,7 +110,7 @@ def write(store: Store, table: pa.Table) -> str:
     rows = table.to_pylist()
     if f"{name}.parquet" in list_names(store, FOLDER):
         try:
-            before = deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA).to_pylist()
+            before = as_planned(store, deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA)).to_pylist()
         except (pa.ArrowInvalid, KeyError) as error:
             raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
         hashes = {(row["condition"], row["stage"]): row["set_hash"] for row in rows}  # a later stage may have another task
@@ -145,7 +145,7 @@ def show(
     for store, keys in chosen[:1] if full else chosen:
         table = rescore(store, keys, wanted, torch_device)
         say(f"{store.study}: {wanted.set.name}, {wanted.set.sequences} strings, error rate with 95 % interval by string")
-        scored = {row["condition"]: row for row in committed(store).to_pylist() if row["key"] in set(keys)}
+        scored = {row["condition"]: row for row in as_planned(store, committed(store)).to_pylist() if row["key"] in set(keys)}
         metrics = {name: condition_of(row).task.metrics[0] for name, row in scored.items()}
         for row in table.to_pylist():
             if row["metric"] == metrics[row["condition"]]:

@@ -18,7 +18,7 @@ from harness.study.identity import canonical
 from results.errors import DamagedFile, store_errors
 from results.store.filesystem import content as read_file
 from results.store.filesystem import info_of, names
-from results.store.manifest import manifest_of, newest_manifest, reported
+from results.store.manifest import as_planned, manifest_of, newest_manifest, reported
 from results.store.seal import BLANK, seal, state
 from results.store.tables import Store, committed, read, write_file
 
@@ -111,7 +111,7 @@ def keep_worst(store: Store, count: int, planned: Collection[str], needed: Colle
     planned: keys of this study that are looked at. needed: keys that later stages or other studies begin from, which stay. Worst: diverged,
     else the largest error rate on any set scored at the end.
     """
-    rows = committed(store).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
+    rows = as_planned(store, committed(store)).select(["key", "stage", "condition", "status", "steps"]).to_pylist()
     rows = [row for row in rows if row["key"] in planned]
     scores = read(store, "evaluations", ["key", "stage", "step", "errors", "count"], reported(manifest_of(store))).to_pylist()
     worst: dict[tuple[str, int], float] = {}

@@ -13,7 +13,7 @@ from safetensors.numpy import load
 from results.errors import DamagedFile, StudyError, nearest
 from results.rows.measures import ARRAY, label
 from results.store.filesystem import content, info_of
-from results.store.manifest import named_as_planned, newest_manifest
+from results.store.manifest import as_planned
 from results.store.seal import state
 from results.store.tables import Store, committed, open_store, read
 
@@ -38,9 +38,7 @@ def arrays(
     name, and DamagedFile where a file is gone, damaged or another replicate's.
     """
     opened = store if isinstance(store, Store) else open_store(store, study)
-    finished, newest = committed(opened), newest_manifest(opened)
-    if newest:
-        finished = named_as_planned(newest[1], finished)
+    finished = as_planned(opened, committed(opened))
     if key is not None:
         finished = finished.filter(pc.field("key") == key)
     rows = read(

@@ -19,7 +19,7 @@ from results.plain_values import Options
 from results.rows.options import flatten
 from results.store.filesystem import public
 from results.store.json_columns import entries
-from results.store.manifest import named_as_planned, newest_manifest
+from results.store.manifest import as_planned, newest_manifest
 from results.store.schema import SCHEMAS, TABLES
 from results.store.tables import ROW, Store, no_study, open_store, read, studies
 
@@ -108,7 +108,7 @@ def load(
     if table in ("replicates", "failures") or not (joined or about or config):
         more = ["config"] if config and "config" not in wanted else []
         if table == "replicates" and ("condition" in wanted or "condition" in str(filter)):
-            rows = _renamed(opened, read(opened, table))
+            rows = as_planned(opened, read(opened, table))
             rows = (rows if filter is None else rows.filter(filter)).select([*needed, *more])
         else:
             rows = read(opened, table, [*needed, *more], filter)
@@ -116,7 +116,7 @@ def load(
     used = [name for name in beside if name in joined or name in about or (config and name == "config")]
     replicates = read(opened, "replicates", [*ROW, *used])
     if "condition" in used:
-        replicates = _renamed(opened, replicates)
+        replicates = as_planned(opened, replicates)
     if about:
         replicates = replicates.filter(_expression("replicates", None, about))
     packs = set(replicates["pack"].unique().to_pylist()) if about else None  # no other file is opened
@@ -126,12 +126,6 @@ def load(
         rows = rows.append_column(SCHEMAS["replicates"].field(name), replicates[name])
     rows = rows.select(wanted)
     return LoadedRows(_with_settings(opened, rows, replicates["config"], config) if config else rows)
-
-
-def _renamed(store: Store, replicates: pa.Table) -> pa.Table:
-    """Rows of `replicates` with the newest plan's names of their conditions."""
-    newest = newest_manifest(store)
-    return named_as_planned(newest[1], replicates) if newest else replicates
 
 
 def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Options) -> pc.Expression | None:

@@ -179,6 +179,12 @@ def named_as_planned(manifest: Planned, rows: pa.Table, labels: Sequence[str] | 
     return rows.set_column(rows.column_names.index("condition"), rows.schema.field("condition"), named)
 
 
+def as_planned(store: Store, rows: pa.Table) -> pa.Table:
+    """Rows with `key` and `condition` under the names of the newest plan, as `named_as_planned`."""
+    newest = newest_manifest(store)
+    return named_as_planned(newest[1], rows) if newest else rows
+
+
 def manifest_bytes(store: Store, name: str) -> bytes:
     """The file `name` of a study's manifests. Raises ValueError, before it is read, where it is larger than MOST_BYTES."""
     path = store.path(FOLDER, name)

@@ -11,6 +11,7 @@ from harness.study.config import Condition, condition_of, name_of
 from harness.training import weights as artifacts
 from results.errors import StudyError
 from results.plain_values import Row
+from results.store.manifest import as_planned
 from results.store.tables import Store, committed, read
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
@@ -56,7 +57,7 @@ def _sisters(store: Store, row: Row) -> list[Row]:
     """The other finished replicates of the condition with weights of that stage, in the order of their seeds."""
     same = [
         sister
-        for sister in committed(store).to_pylist()
+        for sister in as_planned(store, committed(store)).to_pylist()
         if (sister["config"], sister["stage"], sister["status"]) == (row["config"], row["stage"], "finished")
         and sister["key"] != row["key"]
         and artifacts.steps_of(store, sister["key"], sister["stage"])

@@ -19,7 +19,7 @@ from harness.training.evaluate import strings
 from harness.training.loss_positions import Needed, needed
 from results.errors import StudyError
 from results.plain_values import Row
-from results.store.manifest import manifest_of
+from results.store.manifest import as_planned, manifest_of
 from results.store.tables import Store, committed
 from tasks.batch import Batch
 
@@ -32,7 +32,7 @@ def row_of(stores: Sequence[Store], key: str) -> tuple[Store, Row]:
     key: 32 digits, or as many as tell it apart.
     """
     full = resolve_key(stores, key)
-    rows = [(store, row) for store in stores for row in committed(store).to_pylist() if row["key"] == full]
+    rows = [(store, row) for store in stores for row in as_planned(store, committed(store)).to_pylist() if row["key"] == full]
     return max(rows, key=lambda stored: stored[1]["stage"])
 
 

@@ -13,6 +13,7 @@ from harness.study.config import condition_of
 from harness.training.weights import stages_of
 from results.errors import StudyError
 from results.plain_values import Row
+from results.store.manifest import as_planned
 from results.store.tables import Store, committed
 from tasks.flipflop.flipflop import FlipFlop
 
@@ -35,7 +36,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
     rows = [
         (store, row)
         for store in stores
-        for row in committed(store).to_pylist()
+        for row in as_planned(store, committed(store)).to_pylist()
         if row["status"] == "finished" and isinstance(condition_of(row).task, FlipFlop)
         if stages_of(store, row["key"])[-1:] == [row["stage"]]
     ]

@@ -22,6 +22,7 @@ from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, di
 from results.report.lines_and_maps import attention_squares
 from results.report.palette import COLOURS
 from results.rows.probe_values import Name, by_key, parts
+from results.store.manifest import as_planned
 from results.store.tables import Store, committed, read
 
 
@@ -103,7 +104,7 @@ def write_figures(store: Store, folder: Path) -> list[Path]:
     The distances of heads during training are drawn for the first replicate of each condition, in one figure for those with equal numbers
     of layers and heads.
     """
-    finished = committed(store)
+    finished = as_planned(store, committed(store))
     rows = read(store, "probes", filter=pc.field("probe").isin(["pattern", "drift", "heads"]), winning=finished)
     values, steps, written = by_key(rows), over_steps(rows), list[Path]()
     shown, changing = dict[str, int](), list[tuple[str, Mapping[int, Mapping[Name, float]]]]()

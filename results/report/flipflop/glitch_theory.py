@@ -18,7 +18,7 @@ from results.report.figures import titled_panels
 from results.report.flipflop.glitches import About
 from results.report.palette import COLOURS, INK
 from results.rows.probe_values import Items, Name, by_key, parts
-from results.store.manifest import manifest_of, reported
+from results.store.manifest import as_planned, manifest_of, reported
 from results.store.tables import Store, committed, read
 
 Place = tuple[int, int]  # layer and head, from 0
@@ -85,7 +85,9 @@ def _on_write(about: About, glitches: pa.Table) -> dict[Place, float]:
 def margins(store: Store, about: About) -> Margins | None:
     """The margins of this replicate and the others of its condition (claim T3); None without its rows of the probe."""
     counted = (
-        committed(store).filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage)).to_pylist()
+        as_planned(store, committed(store))
+        .filter((pc.field("condition") == about.condition) & (pc.field("stage") == about.stage))
+        .to_pylist()
     )
     keys = pa.array([row["key"] for row in counted], pa.string())
     rows = read(store, "probes", filter=(pc.field("probe") == "drift") & pc.field("key").isin(keys))

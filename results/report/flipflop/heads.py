@@ -12,6 +12,7 @@ from results.errors import StoreError, StudyError
 from results.markdown_table import table_lines
 from results.plain_values import Row
 from results.report.flipflop.heads_figures import Values, over_steps
+from results.store.manifest import as_planned
 from results.store.tables import committed, open_store, read
 from results.terminal import say
 
@@ -66,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         store = open_store(options.store, options.study)
-        lines = table(over_steps(read(store, "probes")), committed(store).to_pylist(), options.steps == "all")
+        lines = table(
+            over_steps(read(store, "probes")), as_planned(store, committed(store)).to_pylist(), options.steps == "all"
+        )
         if not lines:
             raise StudyError(f"study {options.study} has no rows of heads: manyseeds probe STORE --probe heads adds them")
     except (StudyError, StoreError) as error:

@@ -13,6 +13,7 @@ DURATIONS = [
 ]
 SIZES = [(0, "0 bytes"), (340, "340 bytes"), (58_400, "58 KB"), (5_830_000, "5.8 MB"), (999_700, "1.0 MB"), (120e9, "120 GB")]
 TIMES = [(0.00058, "2.1 core-seconds"), (0.02, "72 core-seconds"), (0.5, "0.5 core-hours"), (1234.5, "1,234 core-hours")]
+TIMES += [(1.0, "1 core-hour"), (0.96, "0.96 core-hours"), (1 / 3600, "1 core-second")]
 
 
 @pytest.mark.parametrize(("seconds", "text"), DURATIONS)

@@ -166,7 +166,11 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
         raise StudyError(f"scale = {scale!r} is not a scale of {where}; scales: {', '.join(scales)}{nearest(scale, scales)}")
     base = {key: value for key, value in tree.items() if key not in ("scale", "scales")}
     smaller = mapping(scales, scale, "scales.")
-    refuse_changes_of_nothing(overrides, mapping(base, "conditions") | mapping(smaller, "conditions"))
+    refuse_changes_of_nothing(
+        overrides, "conditions", "condition", mapping(base, "conditions") | mapping(smaller, "conditions")
+    )
+    sets = [mapping(mapping(part, "evaluate"), "sets", "evaluate.") for part in (base, smaller)]
+    refuse_changes_of_nothing(overrides, "evaluate.sets", "evaluation set", sets[0] | sets[1])
     refuse_unknown(smaller, [key for key in KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
     named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
     first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.study.config import nearest, refuse_unknown
@@ -163,18 +163,18 @@ def refuse_hidden_overrides(given: Tree, merged: Tree, points: list[Point]) -> N
             )
 
 
-def refuse_changes_of_nothing(overrides: Iterable[str], conditions: Tree) -> None:
-    """StudyError for a word that changes a part of a condition that the study lacks.
+def refuse_changes_of_nothing(overrides: Iterable[str], section: str, kind: str, there: Collection[str]) -> None:
+    """StudyError for a word that changes a part of something that the section of the study lacks.
 
-    It would be one more condition, and the one that was meant would stay as it is.
+    It would be one more of its kind, and the one that was meant would stay as it is.
     """
     for word in overrides:
         key = word.partition("=")[0]
-        section, name, *path = [*key.split("."), ""]
-        if section == "conditions" and any(path) and conditions and name not in conditions:
+        name, _, inner = key.removeprefix(f"{section}.").partition(".")
+        if key.startswith(f"{section}.") and inner and there and name not in there:
             raise StudyError(
-                f"{key} on the command line: the study has no condition {name!r}; conditions: {', '.join(conditions)}"
-                f"{nearest(name, conditions)}; to add one, write conditions.{name}={{…}}"
+                f"{key} on the command line: the study has no {kind} {name!r}; {kind}s: {', '.join(there)}{nearest(name, there)}; "
+                f"to add one, write {section}.{name}={{…}}"
             )
 
 

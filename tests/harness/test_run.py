@@ -147,7 +147,7 @@ def test_stores_with_overlapping_packs_read_and_merge_as_one(study, whole, tmp_p
 
 
 def test_a_set_added_later_is_scored_and_wins(study, whole):
-    assert study("evaluate.sets.extra.p_ignore=0.5", "evaluate.sets.extra.sequences=30", store="whole") == 0
+    assert study("evaluate.sets.extra={p_ignore: 0.5, sequences: 30}", store="whole") == 0
     rows = read(open_store(whole, "tiny"), "evaluations").to_pylist()
     assert sum(row["set"] == "extra" and row["metric"] == "read" for row in rows) == 8
     assert sum(row["set"] == "sparse" and row["metric"] == "read" for row in rows) == 8

@@ -379,6 +379,14 @@ def test_a_change_of_a_condition_that_the_study_lacks_is_refused():
     assert list(_named(_study("conditions.a.train.steps=3", "conditions.b.train.steps=4"))) == ["a", "b"]
 
 
+def test_a_change_of_an_evaluation_set_that_the_study_lacks_is_refused():
+    sets = {"sparse": {"p_ignore": 0.98, "sequences": 9}, "dense": {"p_ignore": 0.1, "sequences": 9}}
+    message = _refused("evaluate.sets.sprse.sequences=3", evaluate={"sets": sets})
+    assert "the study has no evaluation set 'sprse'; evaluation sets: sparse, dense; did you mean sparse?" in message
+    added = _study("evaluate.sets.new={sequences: 3}", "evaluate.sets.dense.sequences=4", evaluate={"sets": sets})
+    assert [(each.name, each.sequences) for each in added.sets] == [("sparse", 9), ("dense", 4), ("new", 3)]
+
+
 def test_a_class_of_ones_own_with_a_dot_for_the_colon_is_told_so():
     for section in ("task", "model"):
         refused = _refused(f"{section}.name=my_own.parts.Parity")

@@ -318,7 +318,12 @@ def test_a_study_takes_the_loop_by_itself_and_its_plan_says_so(tmp_path):
         "executor": "local",
     }
     staged = {"stages": [{"train": {"steps": 200}, "init": "previous"}]}  # a condition of two stages is one condition
-    tree |= {"conditions": {"one": staged, "two": {"train": {"batch": 2}}}, "store": str(tmp_path), "wandb": "off", "device": "cpu"}
+    tree |= {
+        "conditions": {"one": staged, "two": {"train": {"batch": 2}}},
+        "store": str(tmp_path),
+        "wandb": "off",
+        "device": "cpu",
+    }
     tree |= {"pack": {"size": 2}}
     study, said = from_tree(tree), list[str]()
     prepared = prepare(study, executor_of(study))

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,18 +56,26 @@ def check_fields(task: Task) -> None:
     where = f"task.name = {path_of(type(task))!r}: its field"
     for field in dataclasses.fields(task):
         value = getattr(task, field.name)
-        try:
-            hash(value)
-        except TypeError as error:
+        if not _is_option(value):
             kind = type(value).__name__
             raise ValueError(
                 f"{where} {field.name} is a {kind}, which no option can be: declare int, float, str, bool or tuple[…], "
                 "with such a default"
-            ) from error
+            )
     try:
         identity.describe(task)
     except StudyError as error:
         raise ValueError(f"{where} {error}; the default and the declared type of a field must agree") from error
+
+
+def _is_option(value: Any) -> bool:
+    """Whether a key can be made of a value: a number, a word, None, or a tuple or frozen dataclass of such."""
+    if isinstance(value, tuple):
+        return all(map(_is_option, value))
+    if dataclasses.is_dataclass(value):
+        frozen = vars(type(value))["__dataclass_params__"].frozen
+        return frozen and all(_is_option(getattr(value, field.name)) for field in dataclasses.fields(value))
+    return value is None or isinstance(value, int | float | str)
 
 
 @functools.lru_cache(maxsize=256)

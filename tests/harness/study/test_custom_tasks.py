@@ -60,6 +60,11 @@ MISTAKES = {
         "    p_one: float = 0.5\n    parts: list = __import__('dataclasses').field(default_factory=list)",
         r"its field parts is a list, which no option can be: declare int, .* or tuple\[…\]",
     ),
+    "a_tensor": (
+        "    p_one: float = 0.5",
+        "    p_one: float = 0.5\n    table: torch.Tensor = torch.zeros(2)",
+        "its field table is a Tensor, which no option can be",
+    ),
     "a_default_of_another_type": (
         "    p_one: float = 0.5",
         "    p_one: float = 0.5\n    bits: int = None",

@@ -146,8 +146,8 @@ def _cell(text: str) -> str:
 
 
 def _figure(folder: str, store: Store) -> str:
-    """The link to a study's first figure; "" where it has none."""
+    """The link to a study's first figure, an SVG where it has one; "" where it has none."""
     selector = pyarrow.fs.FileSelector(store.path(), recursive=True, allow_not_found=True)
-    paths = sorted(file.path for file in store.filesystem.get_file_info(selector) if file.path.endswith(".svg"))
-    kept = [path for path in paths if "/report/" not in path]
+    paths = [file.path for file in store.filesystem.get_file_info(selector) if "/report/" not in file.path]
+    kept = [path for kind in (".svg", ".png") for path in sorted(paths) if path.endswith(kind)]
     return f"{folder}/{kept[0].removeprefix(store.path()).lstrip('/')}" if kept else ""

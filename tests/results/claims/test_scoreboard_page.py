@@ -52,12 +52,15 @@ def test_a_claim_that_has_not_run_names_what_makes_its_rows(tmp_path):
     store = open_store(str(tmp_path), "claims")
     write(store, {"R2": {"value": 1.0}, "R4": {"value": 0.24}}, [condition(20), lstm], reductions=["a: 2 -> 1"])
     write_bytes(store, "seeds.svg", b"<svg/>")
+    write_bytes(store, "figures/curves.png", b"PNG")
     page = markdown({"flipflop/quick": store})
     rows = {name: page.split(f"| **{name}** ")[1].split("\n")[0].split(" | ")[1:] for name in ("R2", "R3", "R4")}
     assert rows["R2"][2:] == ["20", "reduced", "[quick](flipflop/quick), [figure](flipflop/quick/seeds.svg) |"]
     assert rows["R3"] == ["not run", "", "", "", "`manyseeds language-model` |"]
     assert rows["R4"][0] == "not run"
     assert rows["R4"][1].startswith("no condition ")
+    store.filesystem.delete_file(store.path("seeds.svg"))
+    assert "[figure](flipflop/quick/figures/curves.png) |" in markdown({"flipflop/quick": store})
     assert rows["R4"][2:] == ["", "", "`flipflop/verdicts` |"]
 
 

@@ -10,7 +10,8 @@ from harness.executing.missing_mount import begun
 from harness.planning.cost import Estimate
 from harness.planning.pack_sizes import packs_by_kind
 from harness.prepare import Prepared, next_round
-from harness.study.config import Study
+from harness.study.config import Study, keep_tail
+from harness.training import weights as artifacts
 from results.errors import StudyError
 from results.report.first_screen import smaller_than
 from results.rows.plural import counted
@@ -39,6 +40,11 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     )
     if planned.failed:
         say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
+    bare = [] if study.is_experimental or keep_tail(study.keep) is not None else artifacts.without(prepared.store, planned.done)
+    if bare:
+        have = f"{counted(len(bare), 'committed replicate')} {'has' if len(bare) == 1 else 'have'}"
+        again = f"manyseeds rerun {public(prepared.uri)} {bare[0][:8]} --keep weights"
+        say(f"  keep={study.keep} is of what is trained from now on, and {have} no weights: {again} makes those of one again")
     trained = [condition for condition in study.conditions if condition.experiment is None]
     looped = {c.name for c in trained if sequential.fits(c)} if device == "cpu" and not study.compile else set()
     if looped:

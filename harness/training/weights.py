@@ -17,7 +17,7 @@ from harness.planning.pack import Pack, Replicate
 from harness.study.identity import canonical
 from results.errors import DamagedFile, store_errors
 from results.store.filesystem import content as read_file
-from results.store.filesystem import info_of, names
+from results.store.filesystem import folders, info_of, names
 from results.store.manifest import as_planned, manifest_of, newest_manifest, reported
 from results.store.seal import BLANK, seal, state
 from results.store.tables import Store, committed, read, write_file
@@ -40,6 +40,11 @@ def stages_of(store: Store, key: str) -> list[int]:
     folders = names(store.filesystem, store.shared("artifacts", key))
     stages = sorted(int(name) for name in folders if re.fullmatch(r"[0-9]{1,18}", name))
     return [stage for stage in stages if steps_of(store, key, stage)]
+
+
+def without(store: Store, keys: Collection[str]) -> list[str]:
+    """Those of these replicates of whom no weights are there, sorted."""
+    return sorted(set(keys) - set(folders(store.filesystem, store.shared("artifacts"))))
 
 
 def write(store: Store, pack: Pack, model: nn.Module, step: int) -> None:

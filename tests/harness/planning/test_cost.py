@@ -10,6 +10,7 @@ from harness.planning.amounts import size
 from harness.planning.cost import estimate, rows_of
 from harness.planning.plan import plan
 from harness.prepare import executor_of, prepare
+from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
 from results.store.schema import TABLES
@@ -110,3 +111,22 @@ def test_weights_that_are_thinned_out_are_announced_as_such(tmp_path):
     announce(prepared, said.append)
     assert prepared.cost.weights * 4 == prepared.cost.weights_meanwhile
     assert re.search(r"KB of tables, [\d.]+ KB of weights \([\d.]+ KB until the end thins them out\)$", said[-1])
+
+
+def test_weights_that_earlier_replicates_lack_are_announced(tmp_path):
+    """`keep` does not train again what is committed; the sentence has the command that does."""
+    words = [f"store={tmp_path / 'runs'}", "train.steps=2", "replicates=1", "device=cpu"]
+    assert run(load(write_study(tmp_path), words), say=lambda line: None) == 0
+
+    def announced(*more):
+        study, said = load(write_study(tmp_path), [*words, *more]), list[str]()
+        announce(prepare(study, executor_of(study)), said.append)
+        return [line for line in said if "no weights" in line]
+
+    assert announced() == announced("keep=tail(1)") == []
+    (line,) = announced("keep=all")
+    key = min(read(open_store(tmp_path / "runs", "tiny"), "replicates")["key"].to_pylist())
+    assert "2 committed replicates have no weights" in line
+    assert f"manyseeds rerun {tmp_path / 'runs'} {key[:8]} --keep weights" in line
+    rerun(open_store(tmp_path / "runs", "tiny"), key, keep=True)
+    assert "1 committed replicate has no weights" in announced("keep=all")[0]

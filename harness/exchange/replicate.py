@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from torch import Tensor, nn
 
 from harness.exchange.bert import to_bert
@@ -103,6 +104,9 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
     """The kept weights of a replicate's last stage, at `step` or the last step kept. ValueError where there are none."""
     stages = artifacts.stages_of(store, key)
     if not stages:
+        rows = read(store, "replicates", ["config"], pc.field("key") == key)
+        if any("experiment" in json.loads(config) for config in rows["config"].to_pylist()):
+            raise StudyError(f"{key} is an experiment without kept arrays, and no model")
         raise StudyError(
             f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
             "(keep=tail(n) keeps the worst alone)"

@@ -49,12 +49,13 @@ def run(
         raise StudyError(f"--strings {count} must be at least 1")
     if figures is not None and chosen_probe.figures is None:
         raise StudyError(f"--figures {figures}: the {probe} probe has no figures: leave it out")
-    chosen = [
-        (store, row)
-        for store in stores
-        for row in as_planned(store, committed(store)).to_pylist()
-        if artifacts.stages_of(store, row["key"])
-    ]
+    ended = [(store, row) for store in stores for row in as_planned(store, committed(store)).to_pylist()]
+    trained = [(store, row) for store, row in ended if "experiment" not in json.loads(row["config"])]
+    if ended and not trained:
+        raise StudyError(
+            f"probes look into trained models, and {', '.join(store.study for store in stores)} has experiments alone"
+        )
+    chosen = [(store, row) for store, row in trained if artifacts.stages_of(store, row["key"])]
     if not chosen:
         raise StudyError(
             f"no replicate of {', '.join(store.study for store in stores)} has kept weights: run a study with keep: all or keep: tail(n), "

@@ -120,6 +120,24 @@ def test_the_arrays_of_an_experiment_are_no_weights(store, tmp_path, monkeypatch
     assert "arrays: " not in capsys.readouterr().out
 
 
+def test_an_experiment_without_arrays_is_not_advised_to_keep_weights(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(custom, "_allowed", {own_functions.__name__})
+    (tmp_path / "plain.yaml").write_text(EXPERIMENT.replace("array_once", "summarised"))
+    root = str(tmp_path / "runs")
+    assert run(load_study(tmp_path / "plain.yaml", [f"store={root}"]), say=lambda line: None) == 0
+    (key,) = committed(open_store(root, "arrays"))["key"].to_pylist()
+    for words, sentence in (
+        (
+            ["export", root, key, "--format", "safetensors", "--out", str(tmp_path / "out")],
+            f"{key} is an experiment without kept arrays",
+        ),
+        (["probe", root, "--probe", "attention"], "probes look into trained models, and arrays has experiments alone"),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+        assert sentence in capsys.readouterr().err
+
+
 def test_what_was_not_kept_says_how_to_make_it(store, capsys):
     key = next(row["key"] for row in committed(store).to_pylist() if row["key"] not in kept(store))
     with pytest.raises(SystemExit):

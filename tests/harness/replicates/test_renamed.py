@@ -15,7 +15,7 @@ from launch.cli import main
 from models.custom import custom
 from results.store.tables import committed, open_store
 from tests.harness.experiments import own_functions
-from tests.harness.replicates.test_rescore import EXPERIMENT, evaluate, rows_of
+from tests.harness.replicates.rescoring import EXPERIMENT, evaluate, rows_of
 from tests.harness.tiny import STUDY
 
 SHORT = ["train.steps=20", "device=cpu"]

@@ -16,18 +16,10 @@ from models.custom import custom
 from results.errors import StudyError
 from results.store.tables import committed, open_store, read
 from tests.harness.experiments import own_functions
+from tests.harness.replicates.rescoring import EXPERIMENT, evaluate, rows_of
 from tests.harness.tiny import files, write_study
 
 SUMS = ["metric", "errors", "count", "sequences", "sequences_wrong", "errors_sq", "errors_x_count", "count_sq", "set_hash"]
-EXPERIMENT = f"""
-name: arrays
-question: Are arrays weights?
-experiment: {{name: "{own_functions.__name__}:array_once"}}
-evaluate: {{metrics: {{score: higher}}}}
-replicates: 1
-executor: local
-wandb: off
-"""
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +28,6 @@ def store(tmp_path_factory):
     words = [f"store={folder / 'runs'}", "train.steps=20", "replicates=2", "device=cpu", "keep=tail(1)"]
     assert run(load_study(write_study(folder), words), say=lambda line: None) == 0
     return open_store(folder / "runs", "tiny")
-
-
-def evaluate(store, key, definition, *more):
-    main(["evaluate", store.root, key, "--set", definition, "--device", "cpu", *more])
-
-
-def rows_of(store, name):
-    return pyarrow.parquet.read_table(store.path("rescored", f"{name}.parquet"), schema=SCHEMA).to_pylist()
 
 
 def kept(store):

@@ -268,7 +268,7 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("evaluate.sets.sparse.sequences=0", "evaluate.sets.sparse.sequences = 0 must be a whole number of at least 1"),
         ("evaluate.sets.sparse.p_ignore=1.5", "evaluate.sets.sparse of condition transformer: task.p_write"),
         ("evaluate.sets.sparse.mode=generative", "task.mode is fixed to 'deterministic' in an evaluation set"),
-        ("evaluate.sets.other.p_ignore=0.5", "evaluate.sets.other.sequences is missing"),
+        ("evaluate.sets.other={p_ignore: 0.5}", "evaluate.sets.other.sequences is missing"),
         ("evaluate.sets.twin={p_ignore: 0.98, sequences: 100}", "evaluate.sets.sparse and evaluate.sets.twin are the same set"),
         ("pack.sice=3", "pack has no key 'sice'; did you mean size?"),
         ("pack.size=0", "pack.size = 0 must be a whole number of at least 1 or auto"),

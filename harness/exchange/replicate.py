@@ -106,7 +106,7 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
     if not stages:
         rows = read(store, "replicates", ["config"], pc.field("key") == key)
         if any("experiment" in json.loads(config) for config in rows["config"].to_pylist()):
-            raise StudyError(f"{key} is an experiment without kept arrays, and no model")
+            raise StudyError(f"{key} is an experiment: it has no model, and kept no arrays")
         raise StudyError(
             f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
             "(keep=tail(n) keeps the worst alone)"

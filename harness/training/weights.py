@@ -43,7 +43,7 @@ def stages_of(store: Store, key: str) -> list[int]:
 
 
 def without(store: Store, keys: Collection[str]) -> list[str]:
-    """Those of these replicates of whom no weights are there, sorted."""
+    """The replicates among these that have no kept weights, sorted."""
     return sorted(set(keys) - set(folders(store.filesystem, store.shared("artifacts"))))
 
 

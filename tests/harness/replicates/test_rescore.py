@@ -113,7 +113,7 @@ def test_an_experiment_without_arrays_is_not_advised_to_keep_weights(tmp_path, m
     for words, sentence in (
         (
             ["export", root, key, "--format", "safetensors", "--out", str(tmp_path / "out")],
-            f"{key} is an experiment without kept arrays",
+            f"{key} is an experiment: it has no model, and kept no arrays",
         ),
         (["probe", root, "--probe", "attention"], "probes look into trained models, and arrays has experiments alone"),
     ):

@@ -44,6 +44,10 @@ class Kept:
         stage = {"stage": self.stage} if self.stage else {}
         return self.config | {"seeds": self.seeds, "step": self.step, "key": self.key} | stage
 
+    def is_finite(self) -> bool:
+        """Whether all weights are numbers: those of a replicate that has diverged by this step are not."""
+        return all(bool(tensor.isfinite().all()) for tensor in self.tensors.values())
+
 
 def export(
     stores: Store | Sequence[Store], key: str, form: str, folder: str | os.PathLike[str], step: int | None = None

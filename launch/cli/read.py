@@ -63,7 +63,11 @@ def claims(store: str, study: str | None, markdown: bool) -> None:
 
 @click.command()
 @store_study
-@click.option("--baseline", metavar="NAME", help="Condition to compare with. Default: the first of the study.")
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="Condition to compare with. Default: the first; with stages, the first that shares one with another condition.",
+)
 @click.option(
     "--across",
     metavar="SETTING",

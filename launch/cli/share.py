@@ -121,4 +121,5 @@ def export(store: str, study: str | None, key: str, step: int | None, form: str,
     from harness.exchange import export as export_replicate
 
     kept, folder = export_replicate([open_study(store, name) for name in study_names(store, study)], key, form, out, step)
-    say(f"{folder}: {kept.key} after {kept.step} steps as {form}")
+    broken = "" if kept.is_finite() else "; it diverged: not all of these weights are finite"
+    say(f"{folder}: {kept.key} after {kept.step} steps as {form}{broken}")

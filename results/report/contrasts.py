@@ -4,6 +4,7 @@ Paired where both conditions were planned with the same seeds, else unpaired; p-
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,22 +57,22 @@ def contrasts(
 ) -> list[Contrast]:
     """Compare every other condition with the baseline, for each stage and set, in the study's order.
 
-    baseline: None for the first condition. rates: whether the numbers are error rates, which have ratios and are at best 0, or costs of any
-    sign. Raises ValueError where there is no such condition, or no other one.
+    baseline: None for the first condition that shares a stage with another. rates: whether the numbers are error rates, which have ratios
+    and are at best 0, or costs of any sign. Raises ValueError where there is no such condition, or no other one.
     """
     groups: dict[tuple[str, int], dict[Seeds, Replicate]] = {}
     for replicate in replicates:
         groups.setdefault((replicate.condition, replicate.stage), {})[replicate.seeds] = replicate
     names = list(dict.fromkeys(name for name, _ in groups))
-    chosen = baseline or (names[0] if names else "")
+    chosen = baseline or _default_baseline(replicates)
     if chosen not in names:
         raise StudyError(f"there is no condition {chosen!r}; conditions: {'; '.join(names)}")
     if len(names) == 1:
         raise StudyError(f"{chosen} is the only condition of the study: there is nothing to compare it with")
     if not any((chosen, stage) in groups for condition, stage in groups if condition != chosen):
-        raise StudyError(
-            f"only equal stages are compared, and no other condition has a stage of {chosen}{_with_a_rival(groups)}"
-        )
+        rival = _default_baseline(replicates)
+        instead = f": write --baseline {shlex.quote(rival)}" if baseline and rival != chosen else ""
+        raise StudyError(f"only equal stages are compared, and no other condition has a stage of {chosen}{instead}")
     table = [
         _contrast(groups[chosen, stage], members, condition, stage, name, rates)
         for (condition, stage), members in groups.items()
@@ -90,13 +91,11 @@ def contrasts(
     return table
 
 
-def _with_a_rival(groups: Iterable[tuple[str, int]]) -> str:
-    """The advice to take a baseline that has a stage in common with another condition; "" where there is none."""
-    first: dict[int, str] = {}
-    for name, stage in groups:
-        if first.setdefault(stage, name) != name:
-            return f": write --baseline {shlex.quote(first[stage])}"
-    return ""
+def _default_baseline(replicates: Sequence[Replicate]) -> str:
+    """The first condition that has a stage in common with another one, else the first of all; "" of none."""
+    parts = list(dict.fromkeys((replicate.condition, replicate.stage) for replicate in replicates))
+    conditions_at = Counter(stage for _, stage in parts)
+    return next((name for name, stage in parts if conditions_at[stage] > 1), parts[0][0] if parts else "")
 
 
 def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None], across: str | None = None) -> None:
@@ -116,8 +115,8 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
         return
     if across is not None:
         raise StudyError(f"--across compares the values that experiments return, and {store.study} trains: leave it out")
-    table = contrasts(replicates, reported_sets(manifest), baseline)
-    name = baseline or replicates[0].condition
+    name = baseline or _default_baseline(replicates)
+    table = contrasts(replicates, reported_sets(manifest), name)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5, or a ratio above 1, is worse than {name}.")
     heads = [*(f"ratio of {'medians' if q == 0.5 else f'{100 * q:g} % quantiles'}" for q in QUANTILES)]
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
@@ -136,8 +135,8 @@ def show_value_contrasts(
     Where the study names metrics, only these are compared: any other that a script logs would only raise their corrected p.
     """
     compared = [measure for measure in measures if measure.declared] or measures
-    table = contrasts(replicates, [measure.label for measure in compared], baseline, rates=False)
-    name = baseline or replicates[0].condition
+    name = baseline or _default_baseline(replicates)
+    table = contrasts(replicates, [measure.label for measure in compared], name, rates=False)
     by_label = {measure.label: measure for measure in measures}
     say(
         f"{study}: each condition against {name}; P(better) above 0.5 is better than {name}. A difference is condition − {name}: of pairs "

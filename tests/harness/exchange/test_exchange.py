@@ -426,3 +426,20 @@ def test_the_page_runs_as_printed(store, tmp_path, monkeypatch, hugging_face, ca
     names: dict = {}
     for block in code:
         exec(block, names)
+
+
+def test_weights_that_are_not_finite_are_said_to_be(tmp_path, capsys):
+    wild = ["train.lr=1e18", "train.warmup=0", "train.weight_decay=1", "train.steps=30"]
+    words = ["only=[transformer]", "keep=steps(0)", "replicates=1", f"store={tmp_path / 'runs'}"]
+    assert run(load_study(write_study(tmp_path), [*words, *wild]), say=lambda text: None) == 0
+    store = open_store(tmp_path / "runs", "tiny")
+    key = _key(store, "transformer")
+    said = {}
+    capsys.readouterr()
+    for step in (0, 30):
+        out = str(tmp_path / f"at-{step}")
+        main(["export", store.root, key, "--format", "safetensors", "--step", str(step), "--out", out])
+        said[step] = capsys.readouterr().out
+    assert said[30] == said[0].replace("-0:", "-30:").replace("after 0 ", "after 30 ").replace(
+        "\n", "; it diverged: not all of these weights are finite\n"
+    )

@@ -194,9 +194,12 @@ def test_only_equal_stages_are_compared_and_the_others_are_named(monkeypatch):
     with pytest.raises(
         StudyError, match=r"^only equal stages .*, and no other condition has a stage of teacher: write --baseline b$"
     ):
-        contrasts(teachers + students, ["sparse"])
+        contrasts(teachers + students, ["sparse"], "teacher")
     with pytest.raises(StudyError, match=r"no other condition has a stage of teacher$"):
         contrasts(teachers + students[:9], ["sparse"])
+    lines = shown(monkeypatch, teachers + students)
+    assert lines[0].startswith("made: each condition against b;")
+    assert lines[-1] == "Not compared, as only equal stages are: teacher."
     lines = shown(monkeypatch, teachers + _replicates("labels", [0.2] * 9) + students)
     assert lines[-1] == "Not compared, as only equal stages are: b, stage 1; c, stage 1."
     lines = shown(monkeypatch, students)

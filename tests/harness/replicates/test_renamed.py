@@ -10,6 +10,7 @@ from harness.probes.flipflop.wrong_reads import row_of
 from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load as load_study
+from harness.tracing.flipflop.replicate import rows_of as rows_of_all
 from harness.training.weights import stages_of
 from launch.cli import main
 from models.custom import custom
@@ -63,6 +64,7 @@ def test_a_replicate_that_is_trained_again_is_told_by_its_new_name(swapped):
 def test_a_replicate_that_is_looked_up_has_its_new_name(swapped):
     store, (key, _) = swapped
     assert row_of([store], key)[1]["condition"] == "lstm"
+    assert {row["condition"] for _, row in rows_of_all([store], "all") if row["key"] == key} == {"lstm"}
 
 
 def test_the_worst_are_kept_of_a_condition_that_was_renamed_half_way(trained, tmp_path):

@@ -21,7 +21,7 @@ LINES = {  # what a paper's script and its `source.paper` call it → the famili
 def find_family(name: str) -> list[Path]:
     """The study files of a family, or of all families of a line of work, by name. StudyError listing both where there is no such one."""
     families = sorted(path.name for path in STUDIES.iterdir() if path.is_dir())
-    known = [*families, *LINES]
+    known = list(dict.fromkeys([*families, *LINES]))
     if name not in known:
         raise StudyError(f"there is no family of studies {name!r}; families: {', '.join(known)}{nearest(name, known)}")
     return sorted(

@@ -252,6 +252,12 @@ class Condition:
             )
         if self.train.sharpen is not None and not self.model.attends:
             raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+        sharpened, layers = self.train.sharpen and self.train.sharpen.layers, vars(self.model).get("layers")
+        if sharpened and type(layers) is int and max(sharpened) >= layers:
+            raise StudyError(
+                f"train.sharpen.layers = {list(sharpened)} names a layer that the model lacks: "
+                f"with model.layers = {layers} the last one is {layers - 1}"
+            )
         if self.train.consistency is not None and not self.task.views:
             raise StudyError(f"train.consistency compares a task's views and the {name_of(self.task)} has none: leave it out")
         refuse_hiding(self.task, self.model)

@@ -60,7 +60,7 @@ from results.errors import StudyError
 from results.plain_values import Tree, Value
 from results.statistics.adaptive_rules import Rule, first_look, parse
 from results.store.filesystem import check_uri
-from results.store.tables import KEPT
+from results.store.tables import KEPT, MOST_NAME
 
 KEYS = (
     *"name question source scale scales only reductions evaluate conditions grid sweeps replicates seeds budget".split(),
@@ -159,6 +159,11 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
     if "scales" in given:
         raise StudyError(
             "scales can't be set on the command line: write them into the study file, and choose one with scale=NAME"
+        )
+    if mapping(tree, "scales").get("paper"):
+        raise StudyError(
+            f"scales.paper of {where} can't be set, since scale=paper is the file itself: give that scale another name, or "
+            "write its keys outside of scales"
         )
     scales: Tree = {"paper": {}} | mapping(tree, "scales")
     scale = given.pop("scale", tree.get("scale", "paper"))
@@ -264,9 +269,16 @@ def _validate_sets(study: Study) -> None:
 
 
 def _one_spelling(words: Tree, source: str) -> Tree:
-    """The grid of one source with its dotted paths as nested mappings, so that a later source can replace a part of it."""
-    grid = words.get("grid")
-    return words | {"grid": nested(grid, f"grid of {source}")} if isinstance(grid, dict) else words
+    """The grid and the conditions of one source, dotted paths as nested mappings: a later source can then replace a part of them."""
+    grid, conditions = words.get("grid"), words.get("conditions")
+    if isinstance(grid, dict):
+        words = words | {"grid": nested(grid, f"grid of {source}")}
+    if isinstance(conditions, dict):
+        named = {
+            name: nested(sets, f"conditions.{name}") if isinstance(sets, dict) else sets for name, sets in conditions.items()
+        }
+        words = words | {"conditions": named}
+    return words
 
 
 def _merge_with_rule(base: Tree, over: Tree) -> Tree:
@@ -334,10 +346,14 @@ def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
 
 def _name(merged: Tree) -> str:
     name = merged.get("name")
+    if type(name) in (int, float, bool):
+        raise StudyError(f'name = {short(name)} is no text in YAML: put it in quotes, such as name: "{short(name)}"')
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise StudyError(
             f"name = {name!r} must be a word of letters, digits, '.', '_' and '-': it is the study's folder in the store"
         )
+    if len(name) > MOST_NAME:
+        raise StudyError(f"name = {name[:40]}… has {len(name)} characters, and a study's name at most {MOST_NAME}: write less")
     if name == KEPT:
         raise StudyError(f"name = {name!r} is taken: a store has its kept weights in a folder of that name; choose another")
     return name

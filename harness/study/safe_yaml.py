@@ -45,7 +45,10 @@ def read_yaml(data: bytes, where: str) -> Any:
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
     except yaml.MarkedYAMLError as error:
         raise StudyError(f"{where} is not a readable YAML file: {_fault(error)}") from error
-    except (OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise StudyError(f"{where} is not a readable YAML file: line {line} is not UTF-8: save the file as UTF-8") from error
+    except (OmegaConfBaseException, yaml.YAMLError) as error:
         raise StudyError(f"{where} is not a readable YAML file: {' '.join(str(error).split())}") from error
 
 

@@ -9,7 +9,7 @@ from harness.study.config import nearest, refuse_unknown
 from harness.study.experiment import build_experiment
 from harness.study.limits import refuse_many_conditions, refuse_many_replicates
 from harness.study.seeds import count_of, pairs_of
-from harness.study.tree import leaves, mapping, merge, nested, overlap, refuse_unprintable, short, typed
+from harness.study.tree import leaves, mapping, nested, overlap, refuse_unprintable, short, typed, united
 from results.errors import StudyError
 from results.plain_values import Tree, Value
 
@@ -119,7 +119,8 @@ def _point(merged: Tree, condition: str | None, sets: Tree, swept: Tree) -> Poin
             )
     own = "replicates" in sets or "seeds" in sets
     seeds = pairs_of(merged, sets, f"{name}: " if own else "")
-    return Point(name, condition, merge(sets, nested(swept, name)), seeds, own)
+    # united, not merged: a swept name of a task or model would drop what the condition sets beside it
+    return Point(name, condition, united(sets, nested(swept, name)), seeds, own)
 
 
 def _title(merged: Tree) -> str:
@@ -172,6 +173,11 @@ def refuse_changes_of_nothing(overrides: Iterable[str], section: str, kind: str,
         key = word.partition("=")[0]
         name, _, inner = key.removeprefix(f"{section}.").partition(".")
         if key.startswith(f"{section}.") and inner and there and name not in there:
+            if dotted := next((own for own in there if "." in own and f"{key}.".startswith(f"{section}.{own}.")), None):
+                raise StudyError(
+                    f"{key} on the command line: the {kind} {dotted!r} has a dot in its name, so write "
+                    f"'{section}={{{dotted}: {{…}}}}', in quotes"
+                )
             raise StudyError(
                 f"{key} on the command line: the study has no {kind} {name!r}; {kind}s: {', '.join(there)}{nearest(name, there)}; "
                 f"to add one, write {section}.{name}={{…}}"

@@ -53,11 +53,12 @@ def parse_words(overrides: Iterable[str]) -> Tree:
         raise StudyError(
             f"{len(words):,} overrides on the command line are more than {_MOST_WORDS}: write them into a study file"
         )
-    for word in words:
-        if not re.match(r"[A-Za-z_][^=\s]*=", word):
-            raise StudyError(
-                f"{public_override(word)!r} on the command line is no override: write key=value, such as train.lr=1e-3"
-            )
+    for index, word in enumerate(words):
+        if not re.match(r"[A-Za-z_][^=\s\[\]]*=", word):
+            before = next((other for other in reversed(words[:index]) if "=" in other), "")
+            key = before.partition("=")[0]
+            instead = "write key=value, such as train.lr=1e-3" if _closed(before) else f"put quotes around all of {key}=…"
+            raise StudyError(f"{public_override(word)!r} on the command line is no override: {instead}")
     keys = [word.split("=", 1)[0] for word in words]
     for one, other in itertools.combinations(keys, 2):
         if overlap(one, other):
@@ -73,6 +74,11 @@ def parse_words(overrides: Iterable[str]) -> Tree:
             f"the overrides {' '.join(map(public_override, words))} can't be read: {' '.join(str(error).split())}"
         ) from error
     return _plain(tree, "the command line")
+
+
+def _closed(word: str) -> bool:
+    """Whether every bracket that a word opens is closed in it."""
+    return all(word.count(opening) <= word.count(closing) for opening, closing in ("[]", "{}"))
 
 
 def texts(node: Tree, key: str) -> list[str]:
@@ -188,13 +194,13 @@ def nested(node: Value, where: str, unique: bool = True) -> Tree:
                 raise StudyError(f"{where} gives {path} twice: keep one of them")
             taken.add(path)
             inside.update(above[:-1])
-        out = _united(out, inner)
+        out = united(out, inner)
     return out
 
 
-def _united(one: Tree, other: Tree) -> Tree:
+def united(one: Tree, other: Tree) -> Tree:
     """Two trees without a common leaf as one."""
-    both = {key: _united(one[key], other[key]) for key in one.keys() & other.keys()}
+    both = {key: united(one[key], other[key]) for key in one.keys() & other.keys()}
     return one | other | both
 
 

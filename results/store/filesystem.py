@@ -57,6 +57,11 @@ def check_uri(uri: str) -> None:
         raise StudyError(
             f"the store {uri[:60]}… has {len(uri):,} characters, and at most {_MOST_URI:,} can name one: write less"
         )
+    if not separator and (slip := re.match(f"({'|'.join(_SCHEMES)}):", uri)):
+        raise StudyError(
+            f"a store that begins with {slip[0]} needs two slashes after it: write {slip[0]}//…, or ./{slip[0]}… for a folder "
+            "of that name"
+        )
     if separator and scheme not in _SCHEMES:
         raise StudyError(f"{public(uri)} can't be opened as a store: write a path, file://, s3:// or gs://")
     if separator and scheme in _WITH_BUCKET and not re.match("[^/?]", rest.rpartition("@")[2]):

@@ -49,7 +49,8 @@ _MANY = 64  # chunks of a table, above which copying them into one is faster tha
 _THREADS, _AT_ONCE = 8, 64  # threads that read files, and files that a thread takes at once
 _LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads wait for the interpreter and not for files
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")  # of studies, packs and keys
+MOST_NAME = 200  # characters
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MOST_NAME - 1}}}")  # of studies, packs and keys
 KEPT = "artifacts"  # the folder of a store that is no study's: kept weights and arrays
 LOGS = "logs"  # the folder of a study with what failed packs printed and logged
 
@@ -118,6 +119,8 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
 def studies(uri: str | os.PathLike[str]) -> list[str]:
     """Names of the studies in a store, sorted; [] where there is no store."""
     filesystem, root = resolve(os.fspath(uri))
+    if filesystem.type_name == "local" and info_of(filesystem, root).is_file:
+        raise StudyError(f"{public(os.fspath(uri))} is a file, and a store is a folder: give the folder, such as runs")
     candidates = [name for name in folders(filesystem, root) if _NAME.fullmatch(name) and name != KEPT]
     return [name for name in candidates if {"replicates", "manifests"} & set(names(filesystem, f"{root}/{name}"))]
 

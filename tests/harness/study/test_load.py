@@ -300,6 +300,11 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("question=${nowhere}", "Interpolation key 'nowhere' not found"),
         ("question=???", "question"),
         ("replicates", "'replicates' on the command line is no override: write key=value"),
+        ("train[lr]=3", "'train[lr]=3' on the command line is no override: write key=value"),
+        ("name=12", 'name = 12 is no text in YAML: put it in quotes, such as name: "12"'),
+        (f"name={'x' * 201}", "has 201 characters, and a study's name at most 200"),
+        ("store=s3:/bucket/x", "write s3://…, or ./s3:… for a folder of that name"),
+        ("train.sharpen={weight: 0.1, layers: [0, 1]}", "the model lacks: with model.layers = 1 the last one is 0"),
         ("train.lr=[1", "can't be read"),
         ("sweeps={}", "sweeps = {} must be a list"),
         ("grid={replicates: [1]}", "grid.replicates can't be swept"),
@@ -312,6 +317,18 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
 )
 def test_bad_input_is_one_clear_sentence(override, message):
     assert message in _refused(override)
+
+
+def test_an_override_that_the_shell_took_apart_is_told_to_be_quoted():
+    words = "seeds={init: [0, 1], data: 3}".split(" ")
+    assert "'[0,' on the command line is no override: put quotes around all of seeds=…" in _refused(*words)
+    assert "write key=value" in _refused("seeds={from: 3}", "replicates")
+
+
+def test_a_scale_called_paper_is_refused():
+    """It would be used without being asked for: `paper` is the scale of a file that names none."""
+    assert "scale=paper is the file itself" in _refused(scales={"paper": {"train": {"steps": 30}}})
+    assert _study(scales={"paper": {}}).conditions[0].train.steps == 20
 
 
 def test_a_gpu_by_its_number_is_refused_beside_ray():
@@ -387,6 +404,30 @@ def test_a_change_of_an_evaluation_set_that_the_study_lacks_is_refused():
     assert [(each.name, each.sequences) for each in added.sets] == [("sparse", 9), ("dense", 4), ("new", 3)]
 
 
+def test_a_condition_may_be_changed_however_it_is_written():
+    """As a dotted path in the file and nested on the command line; a name with a dot, which no path can hold, as a mapping."""
+    conditions = {"slow": {"train.lr": 1e-5, "model.layers": 2}, "v1.5": {"train.lr": 1e-4}}
+    changed = _named(_study("conditions.slow.train.lr=2e-5", conditions=conditions))["slow"]
+    assert (changed.train.lr, changed.model.layers) == (2e-5, 2)
+    scaled = {"x": {"conditions": {"slow": {"train": {"lr": 3e-5}}}}}
+    assert _named(_study("scale=x", conditions=conditions, scales=scaled))["slow"].train.lr == 3e-5
+    message = _refused("conditions.v1.5.train.lr=2e-4", conditions=conditions)
+    assert message.endswith("the condition 'v1.5' has a dot in its name, so write 'conditions={v1.5: {…}}', in quotes")
+    assert _named(_study("conditions={v1.5: {train: {lr: 2e-4}}}", conditions=conditions))["v1.5"].train.lr == 2e-4
+
+
+def test_a_grid_of_names_keeps_what_a_condition_sets():
+    """The name of the base, swept too, took the condition's other options away in silence."""
+    conditions = {"one": {}, "two": {"model": {"layers": 2}, "train": {"lr": 0.1}}}
+    swept = _study(conditions=conditions, grid={"model.name": ["transformer", "lstm"]}).conditions
+    assert [(each.model.layers, each.config()["model"]["name"]) for each in swept] == [
+        (1, "transformer"),
+        (1, "lstm"),
+        (2, "transformer"),
+        (2, "lstm"),
+    ]
+
+
 def test_a_class_of_ones_own_with_a_dot_for_the_colon_is_told_so():
     for section in ("task", "model"):
         refused = _refused(f"{section}.name=my_own.parts.Parity")
@@ -445,8 +486,10 @@ def test_keep_names_steps_before_the_last():
 def test_an_unknown_study_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"'basline' of fflm; .*quick.*; did you mean baseline\?"):
         find_study("fflm", "basline")
-    with pytest.raises(ValueError, match=r"no family of studies 'ffl'; families: .*fflm"):
+    with pytest.raises(ValueError, match=r"no family of studies 'ffl'; families: .*fflm") as refused:
         find_study("ffl", "quick")
+    families = str(refused.value).partition("families: ")[2].partition(";")[0].split(", ")
+    assert len(families) == len(set(families))
 
 
 @pytest.mark.parametrize("text", ["a: [1", "a: 1\na: 2", "- 1", "just words", "", "1: {}", "when: 2020-01-01", "\x00"])
@@ -455,6 +498,12 @@ def test_a_file_that_is_no_study_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ValueError, match=r"odd\.yaml"):
         load(path)
+
+
+def test_a_file_in_another_encoding_is_told_how_to_be_saved(tmp_path):
+    (tmp_path / "odd.yaml").write_bytes("name: a\nquestion: Größe?\n".encode("latin-1"))
+    with pytest.raises(StudyError, match=r"odd\.yaml is not a readable YAML file: line 2 is not UTF-8: save the file as UTF-8"):
+        load(tmp_path / "odd.yaml")
 
 
 def test_a_missing_file_is_named(tmp_path):

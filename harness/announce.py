@@ -39,7 +39,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         f"{len(planned.done)} committed in {public(prepared.uri)}{new}"
     )
     if planned.failed:
-        say(f"  {len(planned.failed)} failed before and are left out: manyseeds retry plans them again")
+        are, them = ("is", "it") if len(planned.failed) == 1 else ("are", "them")
+        say(f"  {len(planned.failed)} failed before and {are} left out: manyseeds retry plans {them} again")
     bare = [] if study.is_experimental or keep_tail(study.keep) is not None else artifacts.without(prepared.store, planned.done)
     if bare:
         have = f"{counted(len(bare), 'committed replicate')} {'has' if len(bare) == 1 else 'have'}"

@@ -1,6 +1,7 @@
 """`manyseeds init`: a study file of one's own, every part of it explained."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def write_new_study(path: Path, say: Callable[[str], None]) -> None:
             f"{path.name} can't name a study: a store has its kept weights in a folder of that name; choose another"
         )
     read_as_text = read_tree(f"name: {path.stem}".encode(), path.name)["name"] == path.stem
-    words = {"NAME": path.stem if read_as_text else f'"{path.stem}"', "FILE": str(path)}
+    words = {"NAME": path.stem if read_as_text else f'"{path.stem}"', "FILE": shlex.quote(str(path))}
     text = re.sub("NAME|FILE", lambda found: words[found[0]], TEMPLATE.read_text(encoding="utf-8"))
     try:
         with path.open("x", encoding="utf-8") as stream:
@@ -31,4 +32,4 @@ def write_new_study(path: Path, say: Callable[[str], None]) -> None:
         raise StudyError(f"{path} exists and is left as it is: name another file, or remove it first") from error
     except OSError as error:
         raise StudyError(f"{path} can't be written ({error.strerror}): name another file") from error
-    say(f"{path} is written: change it, then run it with `manyseeds run {path}`")
+    say(f"{path} is written: change it, then run it with `manyseeds run {words['FILE']}`")

@@ -1,5 +1,6 @@
 """`manyseeds plan` and `estimate`: what studies will cost, or what a store already holds of one."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -118,8 +119,8 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
     seconds: what one replicate of the condition with the most replicates takes. The others are taken in proportion to the tokens that
     they train on, whatever the size of their model. ValueError where it is not above 0.
     """
-    if not seconds > 0:
-        raise StudyError(f"--seconds {seconds:g} must be above 0")
+    if not 0 < seconds < math.inf:
+        raise StudyError(f"--seconds {seconds:g} must be above 0, and finite")
     if experiments := [study.name for study in studies if study.is_experimental]:
         raise StudyError(f"{experiments[0]} trains nothing, so its hours do not follow from tokens: use manyseeds plan")
     seen: set[str] = set()
@@ -134,12 +135,12 @@ def show_estimate(studies: Sequence[Study], seconds: float, say: Callable[[str],
                 shared[names[replicate.condition]] += 1
             seen.add(replicate.key)
         conditions = counted(len(study.conditions), "condition")
-        say(f"{study.name}: {counted(len(replicates), 'replicate')} of {conditions}, {len(seen) - before} of them new")
+        say(f"{study.name}: {counted(len(replicates), 'replicate')} of {conditions}, {len(seen) - before:,} of them new")
     commonest = max(shared, key=lambda name: shared[name])
     hours = sum(count * tokens[name] for name, count in shared.items()) / tokens[commonest] * seconds / 3600
     together = f"{counted(len(seen), 'replicate')} of {counted(len(shared), 'condition')}"
-    say(f"together: {together}; {hours:,.0f} hours of one device at {seconds:g} s for")
-    say(f"  each of the {shared[commonest]} replicates of the commonest condition, the others by the tokens they train on")
+    say(f"together: {together}; {significant(hours, 2)} hours of one device at {seconds:g} s for")
+    say(f"  each of the {shared[commonest]:,} replicates of the commonest condition, the others by the tokens they train on")
 
 
 def _tokens(condition: Condition) -> int:

@@ -37,10 +37,15 @@ def say(line: object = "", err: bool = False) -> None:
 
 @contextmanager
 def warnings_said() -> Iterator[None]:
-    """Print warnings of the calls inside through `say`: a library quotes names of a store in them."""
+    """Print warnings of the calls inside through `say`, each once: a library quotes names of a store in them."""
+
+    said: set[str] = set()  # matplotlib warns of a missing glyph each time that it draws one
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        say(f"{category.__name__}: {message}", err=True)
+        line = f"{category.__name__}: {message}"
+        if line not in said:
+            said.add(line)
+            say(line, err=True)
 
     before = warnings.showwarning
     warnings.showwarning = show

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from harness.study.config import nearest
 from results.errors import StudyError
+from results.rows.plural import counted
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class SelectionRule:
     def grid(self, horizon: int) -> range:
         """The steps at which a teacher of `horizon` steps is looked at."""
         return range(self.every, horizon + 1, self.every)
+
+    def steps_in_words(self, horizon: int) -> str:
+        """These steps, such as 2, 4 or 5, 10, … 60."""
+        steps = [str(step) for step in self.grid(horizon)]
+        return ", ".join(steps if len(steps) < 4 else [*steps[:2], f"… {steps[-1]}"])
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,8 @@ def spans(teacher: Teacher, horizon: int, steps: int) -> tuple[Span, ...]:
     if teacher.steps is not None:
         if (count - 1) * teacher.steps >= steps:
             raise StudyError(
-                f"teacher: {count - 1} checkpoints for {teacher.steps} steps each leave no step for the last of a student of {steps} steps"
+                f"teacher: {counted(count - 1, 'checkpoint')} for {teacher.steps} steps each leave{'s' * (count == 2)} no step "
+                f"for the last of a student of {steps} steps"
             )
         length = Fraction(teacher.steps)
     elif teacher.kappa is not None:

@@ -219,7 +219,7 @@ def resolved(
             found_at = _first_step(teacher, key, rule, read, device, still, shares)
             if found_at is None:
                 best = max(shares[step_tried, rule.sequences] for step_tried in rule.grid(horizon))
-                about = f"accuracy {rule.accuracy:g} at none of its steps {rule.every}, {2 * rule.every}, … {horizon}, at most {best:.3g}"
+                about = f"accuracy {rule.accuracy:g} at none of its steps {rule.steps_in_words(horizon)}, at most {best:.3g}"
                 return Schedule(plan, without=f"the teacher {key[:12]} has {about}")
             step = found_at + rule.plus
             if step not in rule.grid(horizon):

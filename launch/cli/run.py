@@ -83,6 +83,8 @@ def plan(
 
     if gpus and not on:
         raise StudyError("--gpus counts the GPUs of a model: name their kind with --on, for instance --on h200 --gpus 8")
+    if diff and (left_out := [option for option, given in (("--write", write), ("--fresh", fresh), ("--on", on)) if given]):
+        raise StudyError(f"--diff measures and writes nothing: leave out {left_out[0]}, or --diff")
     loaded = load_study(study, overrides, new_code)
     if diff:
         show_diff(loaded, say)

@@ -21,6 +21,7 @@ from results.store.tables import Store, first_rows
 from results.terminal import printable
 
 _MOST = 20  # most conditions or nodes in a table
+_LONGEST_S = 86_400
 _SCHEMA = pa.schema([SCHEMAS["replicates"].field(name) for name in COLUMNS])
 _File = tuple[str, int, int]  # name, time of the last change in ns, bytes
 
@@ -69,10 +70,10 @@ class Follower:
 def watch(stores: list[Store], every: float, once: bool, say: Callable[[str], None]) -> None:
     """Show the studies every `every` seconds until Ctrl-C, or once. A look that fails is shown, and the next one tries again.
 
-    ValueError, before anything is shown, unless `every` is at least 0.1; with `once` also as `Follower.take`.
+    ValueError, before anything is shown, unless `every` is from 0.1 to a day; with `once` also as `Follower.take`.
     """
-    if not every >= 0.1:
-        raise StudyError(f"--every {every:g} must be at least 0.1 seconds")
+    if not 0.1 <= every <= _LONGEST_S:
+        raise StudyError(f"--every {every:g} must be at least 0.1 seconds, and at most {_LONGEST_S:,} (a day)")
     followers = [Follower(store) for store in stores]
     if once:
         for follower in followers:

@@ -130,6 +130,32 @@ def test_plan_says_what_a_study_costs_and_writes_a_manifest(command, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("words", [("--write", "m.yaml"), ("--fresh",), ("--on", "h200")])
+def test_the_difference_from_a_store_measures_and_writes_nothing(command, tmp_path, words, monkeypatch):
+    """The manifest that was asked for was not written, without a word."""
+    monkeypatch.chdir(tmp_path)
+    status, out, error = command("plan", "STUDY", "--diff", *words)
+    assert (status, out) == (2, "")
+    assert f"--diff measures and writes nothing: leave out {words[0]}" in error
+
+
+def test_a_new_study_in_a_folder_with_a_space_has_commands_to_copy(command, tmp_path):
+    (tmp_path / "my studies").mkdir()
+    path = tmp_path / "my studies" / "new.yaml"
+    status, out, _ = command("init", str(path))
+    assert status == 0
+    assert f"`manyseeds run '{path}'`" in out
+    assert f"#   manyseeds run '{path}'  " in path.read_text()
+
+
+@pytest.mark.parametrize("name", ["status", "watch", "failures", "report"])
+def test_a_study_file_in_the_place_of_a_store_is_told_from_one(command, tmp_path, name):
+    (tmp_path / "study.yaml").write_text("name: a\n")
+    status, _, error = command(name, str(tmp_path / "study.yaml"))
+    assert status == 2
+    assert "study.yaml is a file, and a store is a folder: give the folder, such as runs" in error
+
+
 def test_plan_tells_the_stages_of_a_condition_apart(command, tmp_path):
     status, out, _ = command("plan", chained.write_study(tmp_path), f"store={tmp_path / 'runs'}", "replicates=1")
     assert status == 0

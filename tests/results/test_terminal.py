@@ -49,11 +49,12 @@ def test_nothing_is_printed_but_through_the_function_that_escapes():
     assert written == ["results/terminal.py"]
 
 
-def test_warnings_are_printed_as_all_else(capsys):
+def test_warnings_are_printed_once_and_as_all_else(capsys):
     with warnings.catch_warnings():
-        warnings.simplefilter("default")
+        warnings.simplefilter("always")
         before = warnings.showwarning
         with warnings_said():
-            warnings.warn("Glyph \x1b[31m is missing\n", UserWarning, stacklevel=1)
+            for _ in range(2):
+                warnings.warn_explicit("Glyph \x1b[31m is missing\n", UserWarning, "figures.py", 1)
         assert warnings.showwarning is before
     assert capsys.readouterr().err == "UserWarning: Glyph \\x1b[31m is missing\\n\n"

@@ -256,6 +256,8 @@ def test_a_file_that_the_study_does_not_name_is_said_to_belong_to_its_sources(st
         in row["exception"]
     )
     assert row["exception"].endswith("No such file or directory: 'data/words.txt'")
+    start("replicates=1")
+    assert "  1 failed before and is left out: manyseeds retry plans it again" in start.said
 
 
 def test_metrics_may_be_csv_or_one_json_file(start, tmp_path):

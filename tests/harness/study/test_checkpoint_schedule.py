@@ -108,6 +108,11 @@ def test_a_teacher_has_the_key_that_it_has_alone_and_a_rule_is_hashed(tmp_path):
     assert signature(students["one_shot"]) == signature(students["slower"]) != signature(students["shared"])
 
 
+def test_the_steps_that_a_rule_looks_at_are_said_without_repetition():
+    said = {horizon: SelectionRule(every=2).steps_in_words(horizon) for horizon in (3, 4, 6, 9)}
+    assert said == {3: "2", 4: "2, 4", 6: "2, 4, 6", 9: "2, 4, … 8"}
+
+
 def test_a_fixed_teacher_is_trained_although_no_other_replicate_has_its_seed(tmp_path):
     shared = "conditions.one_shot=null conditions.slower=null conditions.risen=null".split()
     words = [*shared, "only=[shared]", "seeds={init: [5, 6], data: [7]}"]
@@ -159,6 +164,7 @@ def _student(words):
         ("teacher: {checkpoints: [{at: {every: 20, plus: 60}}]}", "at.plus = 60 leads out of the teacher's 60 steps"),
         ("teacher: {checkpoints: [{at: 5}], shots: 2}", "leave out shots, steps and kappa"),
         ("teacher: {shots: 4, steps: 8}", "3 checkpoints for 8 steps each leave no step for the last of a student of 24 steps"),
+        ("teacher: {shots: 2, steps: 24}", "1 checkpoint for 24 steps each leaves no step for the last"),
         ("teacher: {shots: 4, steps: 2, kappa: 0.5}", "leave one of them out"),
         ("teacher: {kappa: 0.5}", "write teacher.shots"),
         ("teacher: {shots: 25}", "teacher.shots = 25 is more than the 24 steps"),

@@ -115,7 +115,7 @@ def test_the_table_shows_names_as_they_are_and_says_what_it_leaves_out(at):
 
 
 def test_no_interval_of_nothing(at):
-    for every in (0.0, -1.0, float("nan")):
+    for every in (0.0, -1.0, float("nan"), float("inf"), 1e12):
         with pytest.raises(ValueError, match="must be at least"):
             watch([at], every, False, print)
 

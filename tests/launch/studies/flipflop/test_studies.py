@@ -130,6 +130,11 @@ def test_estimate_counts_shared_replicates_once(capsys):
     assert "together: 670 replicates of 7 conditions; 203 hours of one device at 600 s for" in lines[3]
 
 
+def test_estimate_rounds_no_hours_to_none(capsys):
+    assert _main("estimate", "flipflop/seeds", "--seconds", "1") == 0
+    assert "together: 25 replicates of 1 condition; 0.0069 hours of one device" in capsys.readouterr().out
+
+
 def test_estimate_takes_a_scale_and_refuses_what_it_cannot_count(capsys):
     assert _main("estimate", "flipflop/all", "scale=laptop", "--seconds", "50") == 0
     assert "fflm-sharpen: 57 replicates of 19 conditions" in capsys.readouterr().out
@@ -137,6 +142,7 @@ def test_estimate_takes_a_scale_and_refuses_what_it_cannot_count(capsys):
         (("scale=laptop", "--seconds", "50"), "names no study"),
         (("nothing/all", "--seconds", "50"), "there is no family of studies 'nothing'"),
         (("flipflop/lstm", "--seconds", "0"), "--seconds 0 must be above 0"),
+        (("flipflop/lstm", "--seconds", "inf"), "--seconds inf must be above 0, and finite"),
     ):
         assert _main("estimate", *words) == 2
         assert sentence in capsys.readouterr().err

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+import harness.training.weights as artifacts
 import models.lstm
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
@@ -167,12 +168,16 @@ def counted(run: Callable[[], object]) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True)
 class Work:
-    """The work of one shape: a step, drawing its strings, every evaluation set, and bytes of memory at R = 2 and 3."""
+    """The work of one shape: a step, drawing its strings, every evaluation set, bytes of memory at R = 2 and 3.
+
+    weights: bytes of the file of one replicate's weights, 0 where the pack keeps none.
+    """
 
     step: Linear
     drawing: Linear
     evaluation: tuple["Scoring", ...]
     memory: tuple[int, int]
+    weights: int
 
 
 @dataclass(frozen=True)
@@ -194,14 +199,14 @@ class Scoring:
 
 def work_of(two: Pack, three: Pack) -> Work:
     """Count packs of two and of three replicates of the same shape on this machine's CPU."""
-    (step, drawing, sets, memory), (step3, drawing3, sets3, memory3) = map(_counted, (two, three))
+    (step, drawing, sets, memory, weights), (step3, drawing3, sets3, memory3, _) = map(_counted, (two, three))
     train = two.replicates[0].condition.train
     scored = []
     for kernels, kernels3, (own, passes) in zip(sets, sets3, map(in_one_pass, two.sets), strict=True):
         rounds = 1 + (train.steps - 1) // own[0].every if own[0].every else 1
         strings, here = own[0].sequences * passes * rounds, min(_STRINGS, own[0].sequences)
         scored.append(Scoring(Linear(kernels, kernels3), here, batch_size(own[0], torch.device("cuda")), strings))
-    return Work(Linear(step, step3), Linear(drawing, drawing3), tuple(scored), (memory, memory3))
+    return Work(Linear(step, step3), Linear(drawing, drawing3), tuple(scored), (memory, memory3), weights)
 
 
 _Kernels = tuple[Kernel, ...]
@@ -222,8 +227,8 @@ def step_of(pack: Pack) -> tuple[_Kernels, Training, int]:
     return step, training, computing.peak()
 
 
-def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
-    """Kernels of a step, of drawing its strings and of a batch of each evaluation set; bytes at the peak."""
+def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int, int]:
+    """Kernels of a step, of drawing its strings and of a batch of each evaluation set; bytes at the peak, and of weights."""
     device = torch.device("cpu")
     step, training, computing = step_of(pack)
     with Memory(device) as held:
@@ -236,7 +241,8 @@ def _counted(pack: Pack) -> tuple[_Kernels, _Kernels, list[_Kernels], int]:
         # of a set that is scored on the way the strings may be kept: here every look draws them
         some = [dataclasses.replace(each, sequences=min(_STRINGS, each.sequences), every=None) for each in own]
         sets.append(counted(partial(score, training.model, some, device, training.train.precision)))
-    return step, drawing, sets, memory
+    weights = len(artifacts.content(pack, training.model, 0)) if pack.keep else 0
+    return step, drawing, sets, memory, weights
 
 
 def _of_shapes(forward: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
@@ -276,7 +282,7 @@ class Modelled:
         evaluate = sum(scoring.seconds(size, self.gpu, train.precision) for scoring in work.evaluation)
         factor = 1 if pack.numerics.get("compile") else _NOT_COMPILED
         two, three = work.memory
-        return Rate(size, factor * step, factor * evaluate, two + (size - 2) * (three - two))
+        return Rate(size, factor * step, factor * evaluate, two + (size - 2) * (three - two), work.weights)
 
     def machine(self, kind: Kind | None = None) -> str:
         return f"model of one {self.gpu.name}"

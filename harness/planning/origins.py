@@ -11,6 +11,7 @@ from harness.study.load import Sources, from_tree, sources_of
 from harness.study.sweep import VARIED, Point, points_of
 from harness.study.tree import leaves, nested, read_file, short
 from results.plain_values import Options, Value
+from results.rows.plural import counted
 
 DEFAULT, CONDITION = "default", "condition"
 _ELSEWHERE = ("name", *VARIED[: VARIED.index("replicates")], "conditions", "grid", "sweeps")  # keys that conditions show
@@ -36,9 +37,10 @@ def show(path: Path, overrides: Sequence[str], changed: bool) -> Iterable[str]:
     if len(own) > 1 and shared:
         yield f"every condition ({len(own)})"
         yield from _table(shared, changed)
+    least = "" if study.adaptive is None else f"{study.adaptive['minimum']} to "
     for condition in study.conditions:
         settings = own[condition.label]
-        yield f"condition {condition.label}: {len(condition.seeds)} replicate{'s'[: len(condition.seeds) != 1]}"
+        yield f"condition {condition.label}: {least}{counted(len(condition.seeds), 'replicate')}"
         yield from _table([setting for setting in settings if len(own) == 1 or setting not in shared], changed)
 
 

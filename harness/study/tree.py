@@ -129,6 +129,8 @@ def _refuse_odd(node: Value, where: str, path: str = "") -> None:
                 raise StudyError(
                     f"{inside}: the key {key[:40]!r} has a dot with nothing beside it: write a path such as train.lr"
                 )
+            if value is None and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*:[^ :]+", key) and path != "conditions":
+                raise StudyError(f"{inside}: {key[:40]!r} has no space after the colon: write {key[:40].replace(':', ': ')}")
             if not _is_text(key) or len(key) > _MOST_KEY:
                 raise StudyError(f"{inside}: the key {key[:40]!r} must be of at most {_MOST_KEY} whole characters")
             _refuse_odd(value, where, f"{path}.{key}" if path else key)

@@ -153,7 +153,7 @@ def study_path(study: str) -> Path:
     """The file of FILE, FAMILY/NAME or NAME."""
     from launch.families import find_study, named
 
-    if study.endswith((".yaml", ".yml")) or study.count("/") > 1 or Path(study).exists():
+    if study.endswith((".yaml", ".yml")) or study.count("/") > 1 or Path(study).is_file():
         return Path(study)
     return find_study(*study.split("/")) if "/" in study else named(study)
 

@@ -36,6 +36,20 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from results.dashboards.l
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
+def _folder(tensorboard: str, study: str) -> Path:
+    """The folder for all studies' event files. StudyError where those of the study can't be written into it."""
+    if "://" in tensorboard:
+        raise StudyError(
+            f"tensorboard = {public(tensorboard)} must be a folder of this machine: event files are not written to a URI"
+        )
+    folder = Path(tensorboard).expanduser().absolute()
+    there = next(path for path in (folder / study, folder, *folder.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "can't be written" if there.is_dir() else "is no folder"
+        raise StudyError(f"tensorboard = {tensorboard}: {there} {why}; name another folder, or leave tensorboard out")
+    return folder
+
+
 class LiveFeed:
     """A live view of one study, fed by its driver.
 
@@ -48,7 +62,7 @@ class LiveFeed:
         if tensorboard and find_spec("tensorboardX") is None:
             raise StudyError("tensorboard needs tensorboardX: pip install 'manyseeds[tensorboard]', or leave tensorboard out")
         self.mode, self.study, self.uri = mode, study, uri
-        folder = str(Path(tensorboard).absolute()) if tensorboard else ""
+        folder = str(_folder(tensorboard, study)) if tensorboard else ""
         self._about = {"store": uri, "study": study, "mode": mode, "runs": runs, "tensorboard": folder}
         self._say = say
         self._on = mode != "off" or bool(tensorboard)
@@ -98,12 +112,15 @@ class LiveFeed:
             self._given_up = True
             self._say(f"W&B gave no sign for {PATIENCE_S:g} s and is left alone: {self._again()}")
         elif self._answer is None:
-            self._say(f"the process that talks to W&B has died: {self._again()}")
+            work = "talks to W&B" if self.mode != "off" else "writes TensorBoard's files"
+            self._say(f"the process that {work} has died: {self._again()}")
         else:
             for line in self._answer.get("lines", ()):
                 self._say(line)
 
     def _again(self) -> str:
+        if self.mode == "off":
+            return "the results are in the store, and the same command writes the files again"
         return (
             f"the results are in the store, and manyseeds publish {public(self.uri)} {self.study} --mode {self.mode} sends them"
         )

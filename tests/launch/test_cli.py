@@ -244,6 +244,12 @@ def test_studies_are_listed_and_found_by_their_name_alone(capsys):
         load_study("quik", ())
 
 
+def test_a_folder_hides_no_study_of_its_name(tmp_path, monkeypatch):
+    (tmp_path / "quick").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_study("quick", ()).name == "fflm-quick"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

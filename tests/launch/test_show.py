@@ -87,6 +87,14 @@ def command(*words):
     return 0
 
 
+def test_the_replicates_of_an_adaptive_study_are_a_range(tmp_path):
+    """The maximum was shown as their number."""
+    (tmp_path / "study.yaml").write_text(STUDY)
+    rule = "replicates={min: 3, max: 9, until: {zero_error: {set: sparse, half_width: 0.1}}}"
+    lines = list(show(tmp_path / "study.yaml", [rule, "only=[lstm]"], True))
+    assert "condition lstm: 3 to 9 replicates" in lines
+
+
 def test_init_writes_a_study_once(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert command("init") == 0

@@ -9,6 +9,8 @@ from benchmarks.cases import CASES, Case, pack
 from benchmarks.floor import needed_flop
 from harness.planning.gpu_model import GPUS, Counted, Modelled, step_of, work_of
 from harness.planning.pack import ScoredSet
+from harness.prepare import executor_of, prepare
+from harness.study.load import load
 from launch.cli import main
 from models.lstm import LSTM
 from models.transformer.transformer import Transformer
@@ -113,6 +115,13 @@ def test_a_pack_that_is_not_compiled_takes_longer():
     gpus, plain = Modelled(GPUS["h200"]), pack(CASES["tiny"], 1)
     compiled = gpus.measure(dataclasses.replace(plain, numerics={"compile": True}))
     assert gpus.measure(plain).step_s == 1.5 * compiled.step_s
+
+
+def test_a_plan_for_gpus_counts_the_weights_that_are_kept(tmp_path):
+    """As many bytes as a plan counts that measures."""
+    loaded = load(write_study(tmp_path), ["only=[lstm]", "keep=all", f"store={tmp_path / 'runs'}", "executor=local"])
+    modelled = prepare(loaded, Modelled(GPUS["h200"])).cost.weights
+    assert modelled == prepare(loaded, executor_of(loaded)).cost.weights > 0
 
 
 def test_a_plan_for_gpus_says_that_it_is_a_model(tmp_path, capsys):

@@ -300,6 +300,7 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("question=${nowhere}", "Interpolation key 'nowhere' not found"),
         ("question=???", "question"),
         ("replicates", "'replicates' on the command line is no override: write key=value"),
+        ("seeds={from:3}", "the command line: seeds: 'from:3' has no space after the colon: write from: 3"),
         ("train[lr]=3", "'train[lr]=3' on the command line is no override: write key=value"),
         ("name=12", 'name = 12 is no text in YAML: put it in quotes, such as name: "12"'),
         (f"name={'x' * 201}", "has 201 characters, and a study's name at most 200"),

@@ -215,6 +215,28 @@ def silent_server(monkeypatch, places):
         each.close()
 
 
+def test_a_folder_that_cannot_hold_event_files_is_refused_before_a_study_starts(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(StudyError, match=r"tensorboard = .*file: .*file is no folder; name another"):
+        LiveFeed(str(tmp_path), "quick", "off", tensorboard=str(tmp_path / "file"))
+    with pytest.raises(StudyError, match="must be a folder of this machine"):
+        LiveFeed(str(tmp_path), "quick", "off", tensorboard="s3://bucket/events")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert LiveFeed(str(tmp_path), "quick", "off", tensorboard="~/events")._about["tensorboard"] == str(tmp_path / "events")
+
+
+def test_a_process_that_dies_without_wandb_names_no_command_of_wandb(tmp_path, monkeypatch):
+    """`manyseeds publish --mode off`, which was advised, is no command."""
+    said = []
+    monkeypatch.setattr(live_feed, "_START", "raise SystemExit")
+    with LiveFeed(str(tmp_path), "quick", "off", tensorboard=str(tmp_path / "events"), say=said.append) as feed:
+        feed.finish()
+    assert said == [
+        "the process that writes TensorBoard's files has died: the results are in the store, and the same command writes "
+        "the files again"
+    ]
+
+
 def test_a_driver_that_was_killed_leaves_no_traceback_behind(tmp_path, monkeypatch):
     closed = []
     monkeypatch.setattr(Views, "close", lambda self: closed.append(self))

@@ -49,7 +49,7 @@ def show_plan(
     for name, rate in prepared.rates.items() if not study.is_experimental else ():
         conditions = [c for c in study.conditions if name in {shape(signature(c, study.sets), kind) for kind in kinds}]
         names, steps = [c.label for c in conditions], conditions[0].steps
-        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        shown = "; ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         where = f" on {name.partition(' {')[0]}" if study.slots else ""
         seconds = significant(rate.pack_seconds(steps) / rate.size)
         scoring = significant(rate.evaluate_s / rate.size, 2)

@@ -98,6 +98,7 @@ def _key(pack: Pack, machine: str) -> Tree:
         "numerics": dict(pack.numerics),
         "signature": pack.signature,
         "size": len(pack.replicates),
+        "watch": None if pack.watch is None else asdict(pack.watch),
     }
 
 

@@ -330,7 +330,7 @@ def _validate_rule(study: Study, rule: Rule, points: list[Point]) -> None:
     conditions = [condition.name for condition in study.conditions]
     if rule.baseline is not None and rule.baseline not in conditions:
         raise StudyError(
-            f"replicates.until: there is no condition {rule.baseline!r} to be the baseline; conditions: {', '.join(conditions)}"
+            f"replicates.until: there is no condition {rule.baseline!r} to be the baseline; conditions: {'; '.join(conditions)}"
             f"{nearest(rule.baseline, conditions)}"
         )
     if rule.baseline is not None and len(conditions) < 2:

@@ -139,7 +139,7 @@ def select(points: list[Point], only: Value) -> list[Point]:
     names = list(dict.fromkeys(name for point in points for name in (point.condition, point.name) if name))
     for wanted in only:
         if wanted not in names:
-            raise StudyError(f"only: there is no condition {wanted!r}; conditions: {', '.join(names)}{nearest(wanted, names)}")
+            raise StudyError(f"only: there is no condition {wanted!r}; conditions: {'; '.join(names)}{nearest(wanted, names)}")
     return [point for point in points if point.condition in only or point.name in only]
 
 

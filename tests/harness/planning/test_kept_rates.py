@@ -60,7 +60,12 @@ def test_a_shape_is_measured_once_and_again_where_anything_differs(prepared, tmp
     assert prepared(again) == []
     assert prepared(again, "replicates=30", "train.lr=1") == []  # neither changes what a pack costs
     assert again.count == 0
-    for executor, *overrides in ((_Counting(), "pack.size=3"), (_Counting("cpu: two"),), (_Counting(), "train.batch=8")):
+    for executor, *overrides in (
+        (_Counting(), "pack.size=3"),
+        (_Counting("cpu: two"),),
+        (_Counting(), "train.batch=8"),
+        (_Counting(), "evaluate.watch={every: 2}"),
+    ):
         assert prepared(executor, *overrides)
         assert executor.count == 2
     prepared(again, fresh=True)

@@ -429,6 +429,13 @@ def test_a_grid_of_names_keeps_what_a_condition_sets():
     ]
 
 
+def test_conditions_whose_names_have_commas_are_listed_with_semicolons():
+    grid = {"train.lr": [0.1, 0.2], "train.batch": [2]}
+    assert "conditions: train.lr=0.1, train.batch=2; train.lr=0.2, train.batch=2" in _refused("only=[nothing]", grid=grid)
+    rule = {"min": 2, "max": 4, "until": {"ratio_of_medians": {"set": "sparse", "baseline": "nothing", "width": 2}}}
+    assert "; train.lr=0.2, train.batch=2" in _refused(grid=grid, replicates=rule)
+
+
 def test_a_class_of_ones_own_with_a_dot_for_the_colon_is_told_so():
     for section in ("task", "model"):
         refused = _refused(f"{section}.name=my_own.parts.Parity")

@@ -36,6 +36,7 @@ from harness.study.sweep import (
     Point,
     points_of,
     refuse_changes_of_nothing,
+    refuse_emptying,
     refuse_hidden_overrides,
     refuse_lost_replicates,
     select,
@@ -176,6 +177,7 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
     )
     sets = [mapping(mapping(part, "evaluate"), "sets", "evaluate.") for part in (base, smaller)]
     refuse_changes_of_nothing(overrides, "evaluate.sets", "evaluation set", sets[0] | sets[1])
+    refuse_emptying(given, base, smaller)
     refuse_unknown(smaller, [key for key in KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
     named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
     first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)

@@ -184,6 +184,16 @@ def refuse_changes_of_nothing(overrides: Iterable[str], section: str, kind: str,
             )
 
 
+def refuse_emptying(given: Tree, *study: Tree) -> None:
+    """StudyError for an empty mapping on the command line where the study has something: merged with it, it takes nothing away."""
+    for path, value in leaves(given):
+        if value == {} and any(own.startswith(f"{path}.") for tree in study for own, _ in leaves(tree)):
+            instead = "choose conditions with only=[…]" if path == "conditions" else "take it out of the study file"
+            raise StudyError(
+                f"{path}={{}} on the command line changes nothing, since it is merged with the study's own: leave it out, or {instead}"
+            )
+
+
 def _hides(point: Point, path: str, value: Value) -> bool:
     """Whether a point sets something else than the `value` given at `path`.
 

@@ -92,7 +92,7 @@ def contrasts(
 
 
 def _default_baseline(replicates: Sequence[Replicate]) -> str:
-    """The first condition that has a stage in common with another one, else the first of all; "" of none."""
+    """The first condition that has a stage in common with another one, else the first one; "" where there is none."""
     parts = list(dict.fromkeys((replicate.condition, replicate.stage) for replicate in replicates))
     conditions_at = Counter(stage for _, stage in parts)
     return next((name for name, stage in parts if conditions_at[stage] > 1), parts[0][0] if parts else "")

@@ -360,6 +360,12 @@ def test_an_override_without_an_effect_is_refused():
     lost = _refused("scale=x", seeds={"init": 0, "data": 0}, scales={"x": {"replicates": 3}})
     assert lost.startswith("replicates of scale x changes nothing: the study gives seeds")
     assert "set the same thing" in _refused("train.lr=1", "train.lr=2")
+    two = {"a": {"train.lr": 0.1}, "b": {}}
+    assert "only=[…]" in _refused("conditions={}", conditions=two)
+    for word in ("evaluate.sets={}", "evaluate.sets.sparse={}", "conditions.a={}"):
+        assert _refused(word, conditions=two).startswith(f"{word} on the command line changes nothing")
+    two["b"] = {"train.lr": 0.2}
+    assert [condition.name for condition in _study("conditions.c={}", conditions=two).conditions] == [*"abc"]
 
 
 def test_two_conditions_of_one_name_are_refused():

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from results.errors import DamagedFile, StudyError, nearest
+from results.rows.load_rows import chosen_study
 from results.rows.measures import ARRAY, label
 from results.store.filesystem import content, info_of
 from results.store.manifest import as_planned
@@ -30,17 +31,18 @@ class KeptArray(NamedTuple):
 
 
 def arrays(
-    store: Store | str | os.PathLike[str], study: str = "", name: str | None = None, key: str | None = None
+    store: Store | str | os.PathLike[str], study: str | None = None, name: str | None = None, key: str | None = None
 ) -> Iterator[KeptArray]:
     """The arrays of a study's replicates by condition, seed and step, read one file at a time.
 
-    name: only the array of this name; key: only the arrays of this replicate. Raises StudyError where no replicate has an array of that
-    name, and DamagedFile where a file is gone, damaged or another replicate's.
+    study: may be left out where the store has one. name: only the array of this name; key: only the arrays of this replicate, whose first
+    digits are enough. Raises StudyError where there is no such study or replicate and where no replicate has an array of that name, and
+    DamagedFile where a file is gone, damaged or another replicate's.
     """
-    opened = store if isinstance(store, Store) else open_store(store, study)
+    opened = store if isinstance(store, Store) else open_store(store, chosen_study(os.fspath(store), study, "arrays"))
     finished = as_planned(opened, committed(opened))
     if key is not None:
-        finished = finished.filter(pc.field("key") == key)
+        finished = finished.filter(pc.field("key") == _whole_key(opened, key, finished["key"].to_pylist()))
     rows = read(
         opened, "evaluations", ["key", "step", "set", "metric"], pc.field("kind") == ARRAY, winning=finished
     ).to_pylist()
@@ -64,6 +66,19 @@ def arrays(
                         f"{_path(opened, row['key'], step)} lacks the array {array!r}: delete it; {_cure(row['key'])}"
                     )
                 yield KeptArray(row["condition"], row["init_seed"], row["key"], step, array, by_name[array])
+
+
+def _whole_key(store: Store, prefix: str, keys: Sequence[str]) -> str:
+    """The one of the keys that begins with `prefix`."""
+    matches = sorted({key for key in keys if prefix and key.startswith(prefix)})
+    if not matches:
+        raise StudyError(
+            f"no committed replicate of {store.study} has a key that begins with {prefix[:64]!r}: take one from replicates.csv of its "
+            "report"
+        )
+    if len(matches) > 1:
+        raise StudyError(f"{len(matches)} replicates of {store.study} have keys that begin with {prefix!r}: write more of it")
+    return matches[0]
 
 
 def _path(store: Store, key: str, step: int) -> str:

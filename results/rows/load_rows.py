@@ -5,7 +5,8 @@ import importlib
 import json
 import operator
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +80,8 @@ def load(
 
     store: a path or URI. study: may be left out where the store has one. table: one of `results.store.schema.TABLES`.
     columns: of the table, and of `replicates` too (such as condition, init_seed, status), in the order wanted.
-    conditions: COLUMN=value, COLUMN=[values] or COLUMN=None (for null), of the table or of `replicates`.
+    conditions: COLUMN=value, COLUMN=[values] or COLUMN=None (for null), of the table or of `replicates`. A range or an array stands for
+    its values.
     A condition that was renamed has its name in the newest plan; rows that this plan lacks keep their names.
     filters: for other comparisons on columns of the table: a pyarrow expression, or tuples as in `pandas.read_parquet`,
     such as [("step", ">=", 1000)].
@@ -100,7 +102,7 @@ def load(
             raise StudyError(f"there is no column {name!r} in {where}; columns: {', '.join(known)}{nearest(name, known)}")
     if table == "failures" and config:
         raise StudyError("a row of failures is of a pack, which has no settings of its own: leave config out")
-    opened = open_store(store, _study(os.fspath(store), study, table))
+    opened = open_store(store, chosen_study(os.fspath(store), study, "load", f", {table!r}"))
     filter = _expression(table, filters, {name: value for name, value in conditions.items() if name in own})
     about = {name: value for name, value in conditions.items() if name not in own}
     needed = [name for name in wanted if name in own]
@@ -140,27 +142,43 @@ def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, condi
             ) from error
     for name, value in conditions.items():
         kind = SCHEMAS[table].field(name).type
-        several = isinstance(value, list | tuple | set | frozenset)
+        several = isinstance(value, Iterable) and not isinstance(value, str)  # an array or a range as well as a list
         try:
             if value is None:
                 parts.append(pc.field(name).is_null())
-            elif several:
-                parts.append(pc.field(name).isin(pa.array(sorted(value), kind)))
-            else:
-                parts.append(pc.field(name) == pa.scalar(value, kind))
+                continue
+            values = list(value) if several else [value]
+            array = pa.array(values, kind)
+            if pa.types.is_integer(kind) and array.to_pylist() != values:
+                raise ValueError("pyarrow has cut a fraction off")
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise StudyError(f"{name}={value!r} can't be compared with the column {name}, which holds {kind}") from error
+            shown = " ".join(repr(value).split())  # that of a pandas Series has several lines
+            raise StudyError(f"{name}={shown} can't be compared with the column {name}, which holds {kind}") from error
+        parts.append(pc.field(name).isin(array) if several else pc.field(name) == array[0])
     if not parts:
         return None
     whole = functools.reduce(operator.and_, parts)
     try:
         SCHEMAS[table].empty_table().filter(whole)
     except pa.ArrowException as error:
-        raise StudyError(
-            f"the filters do not fit the table {table} ({' '.join(str(error).split())[:200]}); its columns: "
-            f"{', '.join(SCHEMAS[table].names)}"
-        ) from error
+        raise StudyError(_misfit(table, str(error))) from error
     return whole
+
+
+def _misfit(table: str, problem: str) -> str:
+    """Why filters do not fit a table, from what pyarrow says of them."""
+    columns, unknown = SCHEMAS[table].names, re.match(r"No match for FieldRef\.Name\((.*?)\) in ", problem)
+    if unknown is None:
+        return (
+            f"the filters do not fit the table {table} ({' '.join(problem.split())[:200]}); its columns: {', '.join(columns)}"
+        )
+    name = unknown[1]
+    if name in SCHEMAS["replicates"].names and table != "failures":
+        return (
+            f"filters compare columns of {table}, and {name} is a column of replicates: write {name}=VALUE or {name}=[VALUES] "
+            "beside the filters"
+        )
+    return f"the filters name a column {name!r} that {table} lacks; its columns: {', '.join(columns)}{nearest(name, columns)}"
 
 
 def _places(rows: pa.Table, replicates: pa.Table) -> pa.Array:
@@ -220,8 +238,11 @@ def _array(values: list[Any]) -> pa.Array:
         return pa.array([value if value is None or isinstance(value, str) else json.dumps(value) for value in values])
 
 
-def _study(store: str, study: str | None, table: str) -> str:
-    """The name of the study to load: `study`, or the only one of the store. Raises StudyError where that is none."""
+def chosen_study(store: str, study: str | None, function: str, more: str = "") -> str:
+    """The name of the study to load: `study`, or the only one of the store. Raises StudyError where that is none.
+
+    function: of `results`, for the error that there are several; more: its arguments after the study.
+    """
     names = studies(store)
     if not names:
         raise no_study(store)
@@ -229,7 +250,7 @@ def _study(store: str, study: str | None, table: str) -> str:
         if len(names) > 1:
             raise StudyError(
                 f"{public(store)} holds several studies ({', '.join(names)}): name one, such as "
-                f"results.load({public(store)!r}, {names[0]!r}, {table!r})"
+                f"results.{function}({public(store)!r}, {names[0]!r}{more})"
             )
         return names[0]
     if study not in names:

@@ -165,6 +165,20 @@ def test_arrays_are_read_by_name_and_key(whole):
     assert len(kept(whole, key=key)) == 6
     with pytest.raises(StudyError, match=r"no replicate of own has an array 'plac'; arrays: place; did you mean place\?"):
         kept(whole, name="plac")
+    assert kept(whole, key=key[:9]) == kept(whole, key=key)
+    for other, sentence in (("zz", "has a key that begins with 'zz': take one from"), ("", "has a key that begins with ''")):
+        with pytest.raises(StudyError, match=sentence):
+            kept(whole, key=other)
+
+
+def test_arrays_of_no_study_are_refused(whole, tmp_path):
+    assert [each.key for each in results.arrays(whole, name="place")] == [each.key for each in results.arrays(whole, "own")]
+    for store, study, sentence in (
+        (whole, "own-study", "there is no study 'own-study' in "),
+        (tmp_path / "none", "own", "there is no study in "),
+    ):
+        with pytest.raises(StudyError, match=sentence):
+            list(results.arrays(store, study))
 
 
 def test_a_manifest_knows_arrays_and_a_report_names_them(whole):

@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -190,6 +191,16 @@ def test_a_null_and_several_values_are_conditions_too(study):
     either = results.load(study.root, key=["a", "c"], set="sparse", filters=(pc.field("errors") >= 0))
     assert set(either["key"].to_pylist()) == {"a", "c"}
     assert results.load(study.root, condition="none such").num_rows == 0
+    number = results.load(study.root, key="a", set="sparse")["errors"][0].as_py()
+    assert {"a", "d"} <= set(results.load(study.root, errors=[None, number])["key"].to_pylist())
+
+
+def test_a_range_or_an_array_stands_for_its_values(study):
+    seeds = sorted(set(results.load(study.root, columns="init_seed")["init_seed"].to_pylist()))[:2]
+    wanted = results.load(study.root, init_seed=seeds)
+    assert 0 < len(wanted) < 20
+    for several in (np.array(seeds), pd.Series(seeds), range(seeds[0], seeds[1] + 1), dict.fromkeys(seeds)):
+        assert results.load(study.root, init_seed=several).arrow == wanted.arrow
 
 
 @pytest.mark.parametrize(
@@ -203,8 +214,12 @@ def test_a_null_and_several_values_are_conditions_too(study):
         ({"step": "last"}, "step='last' can't be compared with the column step, which holds int64"),
         (
             {"filters": [("condition", "=", "lstm")]},
-            "the filters do not fit the table evaluations (No match for FieldRef.Name(condition)",
+            "filters compare columns of evaluations, and condition is a column of replicates: write condition=VALUE or condition=[",
         ),
+        ({"filters": pc.field("stepp") > 3}, "the filters name a column 'stepp' that evaluations lacks; its columns: key, "),
+        ({"step": 99.5}, "step=99.5 can't be compared with the column step, which holds int64"),
+        ({"step": [100, 99.5]}, "step=[100, 99.5] can't be compared with the column step, which holds int64"),
+        ({"step": pd.Series(["a", "b"])}, "can't be compared with the column step, which holds int64"),
         ({"filters": "step > 3"}, "write a pyarrow expression, or tuples such as [('step', '>=', 1000)]"),
         ({"filters": [("step", ">", "x")]}, "the filters do not fit the table evaluations"),
         ({"config": "train.ler"}, "no replicate of fflm-quick has the setting 'train.ler'; settings: "),

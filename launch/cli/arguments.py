@@ -212,9 +212,12 @@ def one_study(uri: str, study: str | None) -> str:
     return names[0]
 
 
-def stores_of(uri: str) -> list[str]:
-    """The store at `uri`, or the stores that are folders of it, such as those of docs/studies. StudyError where there is none."""
-    from results.store.filesystem import folders, resolve
+def stores_of(uri: str, study: str | None) -> list[str]:
+    """The store at `uri`, or the stores that are folders of it, such as those of docs/studies; of these only the ones with `study`.
+
+    StudyError where there is none.
+    """
+    from results.store.filesystem import folders, public, resolve
     from results.store.tables import no_study, studies
 
     if studies(uri):
@@ -224,4 +227,8 @@ def stores_of(uri: str) -> list[str]:
     holding = [store for store in stores if studies(store)]
     if not holding:
         raise no_study(uri)
-    return holding
+    chosen = [store for store in holding if study is None or study in studies(store)]
+    if not chosen:
+        names = sorted({name for store in holding for name in studies(store)})
+        raise StudyError(f"there is no study {study!r} in the stores of {public(uri)}; studies: {', '.join(names)}")
+    return chosen

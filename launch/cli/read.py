@@ -30,7 +30,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
         return
     from results.report.report import write_report
 
-    stores = stores_of(store) if study is None else [store]
+    stores = stores_of(store, study)
     named = [(part, name) for part in stores for name in study_names(part, study)]
 
     def write(part: str, name: str) -> None:
@@ -46,8 +46,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 @click.option("--markdown", is_flag=True, help="Print a Markdown page with all claims, including those without a study.")
 def claims(store: str, study: str | None, markdown: bool) -> None:
     """Test the claims of papers on the results in a store. Exit status 1 if a claim is not reproduced; always 0 with --markdown."""
-    stores = [part for part in stores_of(store) if study is None or study in study_names(part, None)] or [store]
-    named = [(part, name) for part in stores for name in study_names(part, study)]
+    named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
     if markdown:
         from results.claims.scoreboard_page import markdown as page
 

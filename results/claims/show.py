@@ -53,7 +53,8 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
     if open_claims := [verdict for verdict in reduced if verdict.claim.id not in decided]:
         say(waiting(open_claims))
     if not stated:
-        raise StudyError(f"no study of {stores[0].root} states a claim: add a section such as claims: {{R2: {{value: 1.0}}}}")
+        nobody = f"{stores[0].study} states no claim" if len(stores) == 1 else f"no study of {stores[0].root} states a claim"
+        raise StudyError(f"{nobody}: add a section such as claims: {{R2: {{value: 1.0}}}}")
     return 1 if refuted else 0
 
 

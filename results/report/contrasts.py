@@ -13,7 +13,7 @@ import numpy as np
 from results.errors import StudyError
 from results.markdown_table import table_lines
 from results.rows.measures import Measure, is_experimental, measures_of
-from results.rows.plural import distinct
+from results.rows.plural import counted, distinct
 from results.rows.pooled import show_pooled
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
@@ -186,7 +186,7 @@ def _contrast(
         return Contrast(condition, stage, name, missing, None, None, reason="replicates share seeds: no independent sample")
     first, second, paired = _numbers(base, other, name)
     if min(len(first), len(second)) < 2:
-        short = f"{len(first)} pairs" if paired else f"{len(first)} and {len(second)} replicates"
+        short = counted(len(first), "pair") if paired else f"{len(first)} and {len(second)} replicates"
         return Contrast(condition, stage, name, missing, None, None, reason=f"{short} with a number: needs at least 2")
     extremes, best = [], 0.0 if rates else -np.inf
     for fill in ((np.inf, best), (best, np.inf)) if missing else ():

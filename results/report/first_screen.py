@@ -219,12 +219,17 @@ def _alone(row: Row, sets: int, answers: str) -> str:
     joint = f"Replicates without an error{where}: {zeros}." if row["jointly_zero_of"] else ""
     if joint and row["error_max"] == 0:
         return f"{_zeros(row, ' replicates')} make no error{where}."
-    median, worst = ("diverged" if math.isinf(rate) else f"errs on {format_rate(rate)}" for rate in _median_and_worst(row))
+    median, worst = ("diverged" if math.isinf(rate) else f"errs on {_part(rate)}" for rate in _median_and_worst(row))
     share = "" if math.isinf(row["error_median"]) else f" of the {answers}"
     start = f"On {row['set']} the errors are most frequent:" if sets > 1 else f"On {row['set']},"
     if of == 1:
         return f"{start} the only replicate {median}{share}."
     return f"{start} the median of {of:,} replicates {median}{share} {_interval(row)}, the worst {worst}. {joint}".rstrip()
+
+
+def _part(rate: float) -> str:
+    """An error rate as a part of the answers: "1 of the reads" would be a single one."""
+    return "all" if rate == 1 else format_rate(rate)
 
 
 def _without_error(rows: Sequence[Row], sets: int) -> str:

@@ -276,6 +276,16 @@ def test_reports_of_two_stores_whose_studies_share_a_name_are_both_kept(command,
     assert all(page.is_file() for page in pages)
 
 
+def test_a_study_is_found_in_a_folder_of_stores(command, tmp_path):
+    for study in ("fflm-lstm", "fflm-two-layer"):
+        shutil.copytree(ROOT / "docs/studies/flipflop" / study, tmp_path / "stores" / study[5:] / study)
+    status, said, _ = command("report", str(tmp_path / "stores"), "fflm-lstm", "--out", str(tmp_path / "page"))
+    assert (status, said) == (0, f"{tmp_path / 'page' / 'index.html'}\n")
+    _, _, problem = command("report", str(tmp_path / "stores"), "fflm-lstn")
+    expected = f"there is no study 'fflm-lstn' in the stores of {tmp_path / 'stores'}; studies: fflm-lstm, fflm-two-layer\n"
+    assert problem == f"error: {expected}"
+
+
 def test_claims_of_a_folder_of_stores_are_those_of_its_stores(tmp_path, capsys):
     """`test_the_scoreboard_is_current` reads all of docs/studies so."""
     for name in ("lego", "flipflop"):

@@ -13,6 +13,7 @@ from harness.exchange.finished_runs import Columns, import_runs, read_table, run
 from harness.experiments.entries import entry_of
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
+from results.report.report import write_report
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 
@@ -89,6 +90,14 @@ def test_a_direction_holds_until_another_is_stated(tmp_path, again, better):
     imported(tmp_path, rows[:1], Columns("seed", (), {"acc": "higher"}))
     store, _ = imported(tmp_path, rows, Columns("seed", (), {"acc": again}))
     assert newest_manifest(store)[1]["metrics"] == {"acc": {"better": better, "kind": ""}}
+
+
+def test_a_report_says_how_a_table_states_which_way_is_better(tmp_path):
+    """It has no file of a study to edit."""
+    store, _ = imported(tmp_path, columns=replace(COLUMNS, metrics={"accuracy": "", "loss": "lower"}))
+    page = write_report(store).read_text()
+    assert "import the table again with, for example, <code>--metric accuracy=higher</code>." in page
+    assert "evaluate.metrics" not in page
 
 
 def test_a_run_of_several_rows_has_its_values_by_step(tmp_path):

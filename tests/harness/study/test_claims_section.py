@@ -88,6 +88,6 @@ def test_the_commands_status_is_that_of_the_verdicts(tmp_path, capsys):
     assert _status("claims", root, "--study", "good") == 0
     write(open_store(root, "silent"), {}, [condition(2)])
     capsys.readouterr()
-    for study, sentence in (("silent", "states a claim"), ("nowhere", "there is no study 'nowhere'")):
+    for study, sentence in (("silent", "silent states no claim"), ("nowhere", "there is no study 'nowhere'")):
         assert _status("claims", root, "--study", study) == 2
         assert sentence in capsys.readouterr().err

@@ -426,8 +426,10 @@ def test_the_scoreboard_is_printed_and_its_status_tells_whether_one_failed(tmp_p
     assert "silent" not in text
     status, text = say_all([good, bad])
     assert (status, "R2  not reproduced (scaled)" in text) == (1, True)
-    with pytest.raises(ValueError, match="states a claim: add a section"):
+    with pytest.raises(ValueError, match=r"^silent states no claim: add a section"):
         show_claims([silent], print)
+    with pytest.raises(ValueError, match=rf"^no study of {tmp_path} states a claim: add a section"):
+        show_claims([silent, silent], print)
 
 
 def test_the_value_of_a_claim_says_whether_it_is_the_papers_number(tmp_path: Path) -> None:

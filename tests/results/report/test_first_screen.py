@@ -185,6 +185,8 @@ def test_one_condition_and_none() -> None:
     assert (
         said(row("a", 0.1, 0, of=1)) == "On sparse the errors are most frequent: the only replicate errs on 0.1 of the answers."
     )
+    all_wrong = row("a", 1.0, 0) | {"error_max": 1.0}
+    assert "replicates errs on all of the answers (95 %: 0.5 to 2), the worst errs on all. Replicates" in said(all_wrong)
     assert said() == "No replicate has a number yet."
 
 

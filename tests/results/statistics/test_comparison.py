@@ -181,7 +181,7 @@ def test_no_comparison_has_a_reason():
     fixed = contrasts(_replicates("a", [0.1] * 9, one_data_seed) + _replicates("b", [0.2] * 9, one_data_seed), ["sparse"])[0]
     assert fixed.compared.paired
     empty = contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [None, None, 0.1]), ["sparse"])[0]
-    assert empty.reason == "1 pairs with a number: needs at least 2"
+    assert empty.reason == "1 pair with a number: needs at least 2"
     with pytest.raises(ValueError, match="no condition 'x'; conditions: a; b"):
         contrasts(_replicates("a", [0.1] * 3) + _replicates("b", [0.1] * 3), ["sparse"], "x")
     with pytest.raises(ValueError, match="a is the only condition"):

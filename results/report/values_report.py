@@ -19,7 +19,7 @@ from results.report.page_template import FOLDER, render
 from results.report.values_figure import curves_by_condition, values_by_condition
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
-from results.rows.plural import ranges
+from results.rows.plural import counted, ranges
 from results.rows.shared_seeds import caution
 from results.rows.summary import Replicate, errors_of, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, summarise_values, value_rows
@@ -75,10 +75,11 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
 
 def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
     """Every figure that there are rows for."""
-    groups = grouped((replicate.condition, replicate) for replicate in planned)
-    groups = dict(list(groups.items())[:MAX_DRAWN])
+    every_group = grouped((replicate.condition, replicate) for replicate in planned)
+    groups = dict(list(every_group.items())[:MAX_DRAWN])
     values, drawings = {}, list[Drawing]()
-    for measure in [measure for measure in measures if measure.kind == "number"][:MAX_PANELS]:
+    numbers_of = [measure for measure in measures if measure.kind == "number"]
+    for measure in numbers_of[:MAX_PANELS]:
         by_condition = {name: errors_of(members, measure.label) for name, members in groups.items()}
         finite = {name: measure.sign * numbers[np.isfinite(numbers)] + 0.0 for name, numbers in by_condition.items()}
         if any(numbers.size for numbers in finite.values()):
@@ -90,6 +91,7 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
         "A point is a replicate; bars: minimum, 25 %, median (bold), 75 %, maximum of those that did not diverge. An axis is logarithmic "
         "where no value is negative and the largest is over 100 times the smallest."
     )
+    caption += _first_of(MAX_PANELS, len(numbers_of), "metric") + _first_of(MAX_DRAWN, len(every_group), "condition")
     drawings.append(Drawing("values", "Values by condition", caption, values_by_condition(values, log)))
     for measure in measures:
         if measure.label in values and (curves := _curves(groups, measure, evaluations)):
@@ -97,8 +99,14 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
             lines = [line[1] for by in curves.values() for line in by]
             figure = curves_by_condition(curves, measure.label, log[measure.label] and all((line > 0).all() for line in lines))
             caption = f"Light: each replicate, at most {MAX_CURVES} together; bold: their median."
+            caption += _first_of(MAX_PANELS, len(every_group), "condition")
             drawings.append(Drawing(f"curves-{measure.label}", title.capitalize(), caption, figure))
     return drawings
+
+
+def _first_of(shown: int, total: int, noun: str) -> str:
+    """A sentence of a caption about what a figure leaves out; "" where it shows all."""
+    return f" The first {shown} of {counted(total, noun)} are shown." if total > shown else ""
 
 
 def _curves(groups: dict[str, list[Replicate]], measure: Measure, evaluations: pa.Table) -> dict[str, list[Curve]]:

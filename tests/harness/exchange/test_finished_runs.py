@@ -40,6 +40,7 @@ def with_word(column, word):
 
 
 def imported(folder, rows=ROWS, columns=COLUMNS, name="runs.csv"):
+    folder.mkdir(exist_ok=True)
     store, said = open_store(folder / "store", "mine"), []
     import_runs(store, write(folder, rows, name), columns, "", said.append)
     return store, said
@@ -98,6 +99,17 @@ def test_a_report_says_how_a_table_states_which_way_is_better(tmp_path):
     page = write_report(store).read_text()
     assert "import the table again with, for example, <code>--metric accuracy=higher</code>." in page
     assert "evaluate.metrics" not in page
+
+
+def test_a_report_says_which_conditions_and_metrics_its_figures_leave_out(tmp_path):
+    metrics = dict.fromkeys((f"m{number}" for number in range(10)), "lower")
+    rows = [{"seed": 0, "lr": lr, "step": step, **dict.fromkeys(metrics, 1.0)} for lr in range(31) for step in (1, 2)]
+    store, _ = imported(tmp_path, rows, Columns("seed", ("lr",), metrics, step="step"))
+    page = write_report(store).read_text()
+    assert page.count("The first 9 of 10 metrics are shown. The first 30 of 31 conditions are shown.") == 1
+    assert page.count("The first 9 of 31 conditions are shown.") == 9
+    few = Columns("seed", ("lr",), {"m0": "lower"}, step="step", ignore=tuple(metrics)[1:])
+    assert " are shown." not in write_report(imported(tmp_path / "few", rows[:4], few)[0]).read_text()
 
 
 def test_a_run_of_several_rows_has_its_values_by_step(tmp_path):

@@ -53,7 +53,10 @@ def dashboard(store: str, study: str | None, entity: str | None, out: str | None
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--seed", required=True, metavar="COLUMN", help="Column of seeds.")
 @click.option(
-    "--config", default="", metavar="COLUMN,…", help="Columns of settings. Runs with different values are different conditions."
+    "--config",
+    multiple=True,
+    metavar="COLUMN,…",
+    help="Columns of settings. Runs with different values are different conditions.",
 )
 @click.option(
     "--metric",
@@ -70,18 +73,18 @@ def dashboard(store: str, study: str | None, entity: str | None, out: str | None
     help="Which values are better, for metrics whose --metric does not say it.",
 )
 @click.option("--step", default="", metavar="COLUMN", help="Column of steps, if a run has several rows.")
-@click.option("--ignore", default="", metavar="COLUMN,…", help="Columns that may differ within a condition.")
+@click.option("--ignore", multiple=True, metavar="COLUMN,…", help="Columns that may differ within a condition.")
 @click.option("--store", default="runs", show_default=True, help="Path or URI of the store.")
 @click.option("--name", help="Name of the study. Default: that of the file.")
 @click.option("--question", default="", help="Question of the study: the title of the report.")
 def import_(
     file: Path,
     seed: str,
-    config: str,
+    config: tuple[str, ...],
     metrics: tuple[str, ...],
     higher: bool | None,
     step: str,
-    ignore: str,
+    ignore: tuple[str, ...],
     store: str,
     name: str | None,
     question: str,
@@ -104,8 +107,9 @@ def import_(
     say(f"report: {write_report(study)}")
 
 
-def _listed(columns: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in columns.split(",") if name.strip())
+def _listed(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in lists with commas; an option that is repeated adds to them."""
+    return tuple(name.strip() for name in ",".join(columns).split(",") if name.strip())
 
 
 @click.command()

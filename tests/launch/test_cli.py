@@ -276,6 +276,14 @@ def test_reports_of_two_stores_whose_studies_share_a_name_are_both_kept(command,
     assert all(page.is_file() for page in pages)
 
 
+def test_columns_of_an_imported_table_may_be_named_one_by_one(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("runs.csv").write_text("seed,lr,width,host,id,acc\n0,1,2,a,x,0.5\n0,1,4,b,y,0.6\n0,2,4,c,z,0.7\n")
+    options = ["--config", "lr", "--config", "width", "--ignore", "host", "--ignore", "id", "--metric", "acc"]
+    status, said, problem = command("import", "runs.csv", "--seed", "seed", *options)
+    assert (status, problem, said.partition("\n")[0]) == (0, "", "runs: 3 runs added; runs.csv has 3 conditions")
+
+
 def test_a_study_is_found_in_a_folder_of_stores(command, tmp_path):
     for study in ("fflm-lstm", "fflm-two-layer"):
         shutil.copytree(ROOT / "docs/studies/flipflop" / study, tmp_path / "stores" / study[5:] / study)

@@ -24,7 +24,7 @@ from results.rows.shared_seeds import caution
 from results.rows.summary import ENDINGS, Replicate, reported_sets
 from results.statistics.intervals import CONFIDENCE
 from results.store.json_columns import entries
-from results.store.manifest import ConditionFields, Manifest
+from results.store.manifest import ConditionFields, Manifest, label, stage_of
 
 MOST = 8  # most conditions, values or endings that are listed; of more, only their number is given
 ASKED: dict[str, tuple[str, ...]] = {
@@ -85,10 +85,13 @@ def _study(manifest: Manifest, planned: Sequence[Replicate]) -> str:
     conditions = len({entry["name"] for entry in manifest["conditions"]})
     stages = len({replicate.stage for replicate in planned})
     replicates = len({replicate.key for replicate in planned})
-    staged = f", trained in {stages} stages," if stages > 1 else ""
+    if stages > 1:
+        what, each = f"{counted(replicates, 'training')} in {stages} stages,", "a chain of such trainings"
+    else:
+        what, each = counted(replicates, "replicate"), "one training"
     return (
-        f"The study “{manifest['study']}” has {counted(replicates, 'replicate')}{staged} of {counted(conditions, 'condition')}; "
-        "a replicate is one training, with an initialisation seed and a data seed."
+        f"The study “{manifest['study']}” has {what} of {counted(conditions, 'condition')}; "
+        f"a replicate is {each}, with an initialisation seed and a data seed."
     )
 
 
@@ -122,13 +125,14 @@ def _part(part: str, manifest: Manifest, configs: Sequence[Options], rows: pa.Ta
             (
                 f"{', '.join(_words(name, config[name]) for name in varied if name in config) or 'none of these set'}"
                 f"{_parameters(rows, keys.get(place, [])) if part == 'model' else ''}",
-                condition["name"],
+                label(condition["name"], stage_of(condition)),
             )
             for place, (condition, config) in enumerate(zip(manifest["conditions"], own, strict=True))
         )
         text += "; differing between conditions: " + "; ".join(f"{_and(names)} ({words})" for words, names in described.items())
     elif varied:
-        text += f"; differing between the {len(own)} conditions: " + "; ".join(_values(name, own) for name in varied)
+        noun = "trainings" if any(map(stage_of, manifest["conditions"])) else "conditions"
+        text += f"; differing between the {len(own)} {noun}: " + "; ".join(_values(name, own) for name in varied)
     if part == "model" and (not varied or len(own) > MOST):
         text += _parameters(rows)
     return text + "."
@@ -309,6 +313,8 @@ def _tallied(values: Sequence[str]) -> str:
 
 
 def _and(names: Sequence[str]) -> str:
+    """Names as a list of a sentence; one with a comma of its own is quoted."""
+    names = [f"“{name}”" if "," in name else name for name in names]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -84,7 +84,9 @@ def test_another_task_and_model_are_described_by_their_options() -> None:
         }
     text = text_of(plan, None)
     assert 'Task: my_tasks:Maze, rooms = 7, doors.open = true, doors.kinds = ["a", "b"].' in text
-    assert "Model: my_models:Mixer; differing between conditions: one (reach = 3); two (reach = 4)." in text
+    assert (
+        "Model: my_models:Mixer; differing between conditions: “one, stage 1” (reach = 3); “two, stage 1” (reach = 4)." in text
+    )
     assert "Training: 10 steps, lookahead = 0.5." in text
     # the last stage has the condition's own task, model and training
     assert 'Stages in their order, the first training included: one: [{"train": {"steps": 5}}, {"task": {"name": "my_t' in text
@@ -118,6 +120,9 @@ def test_a_condition_that_shares_its_first_stage_has_the_replicates_of_its_last(
     """Warm and cold chains begin with one training, which is the first condition's."""
     text = text_of(planned("length_generalization", "lego_self_training", overrides=["replicates=3"]), None)
     several = "3 replicates (initialisation seeds 220 to 222, data seeds 220 to 222, paired; over all stages {} missing)"
+    assert text.startswith(
+        "The study “lego-self-training” has 33 trainings in 4 stages, of 4 conditions; a replicate is a chain of such trainings, with "
+    )
     assert f"warm: {several.format(12)}; cold and longer each: {several.format(9)}; cyclic: {several.format(3)}." in text
 
 

@@ -31,10 +31,13 @@ class LoadedRows:
 
     arrow: pa.Table
 
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame. Counts of diverged replicates are null, which turns their column into floats."""
+    def to_pandas(self, **options: Any) -> Any:
+        """A pandas DataFrame. Counts of diverged replicates are null, which turns their column into floats.
+
+        options: those of `pyarrow.Table.to_pandas`, such as types_mapper=pandas.ArrowDtype, which keeps whole numbers.
+        """
         _needed("pandas")
-        return self.arrow.to_pandas()
+        return self.arrow.to_pandas(**options)
 
     def to_polars(self) -> Any:
         """A Polars DataFrame."""

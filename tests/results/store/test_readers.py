@@ -99,6 +99,15 @@ def test_pandas_polars_duckdb_and_pyarrow_get_the_same_rows(study, table):
         assert plain(rows.to_pandas().to_dict("records")) == wanted
 
 
+def test_pandas_can_keep_whole_numbers_beside_nulls(study, tmp_path):
+    rows = results.load(study.root)
+    kept = rows.to_pandas(types_mapper=pd.ArrowDtype)
+    assert str(kept["errors"].dtype) == "int64[pyarrow]"
+    assert kept["errors"].isna().any()
+    pq.write_table(rows.arrow, tmp_path / "rows.parquet")
+    assert pq.read_table(tmp_path / "rows.parquet").num_rows == len(rows)
+
+
 def test_the_page_loads_the_same_rows(study, monkeypatch):
     frame = run(LOAD, study, monkeypatch)["rows"]
     assert isinstance(frame, pd.DataFrame)

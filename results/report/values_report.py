@@ -141,7 +141,9 @@ def _methods(manifest: Manifest) -> Tree:
 def _settings(condition: ConditionFields) -> Tree:
     """The settings of an experiment; of a built-in one with those that have their defaults."""
     config = condition["config"]["experiment"]
-    complete = condition.get("settings", {}).get("experiment", config.get("settings", {}))
+    complete = condition.get("settings", {}).get("experiment")
+    if complete is None:
+        return config.get("settings", {})  # of which one may be called as a part of the configuration is, such as name
     return {name: value for name, value in complete.items() if name not in config}
 
 

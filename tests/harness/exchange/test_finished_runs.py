@@ -101,6 +101,12 @@ def test_a_report_says_how_a_table_states_which_way_is_better(tmp_path):
     assert "evaluate.metrics" not in page
 
 
+def test_a_report_has_a_setting_that_is_called_name(tmp_path):
+    rows = [{"seed": 0, "name": name, "acc": 0.5} for name in ("first one", "second one")]
+    page = write_report(imported(tmp_path, rows, Columns("seed", ("name",), {"acc": "higher"}))[0]).read_text()
+    assert page.count(">first one</td>") == 1
+
+
 def test_a_report_says_which_conditions_and_metrics_its_figures_leave_out(tmp_path):
     metrics = dict.fromkeys((f"m{number}" for number in range(10)), "lower")
     rows = [{"seed": 0, "lr": lr, "step": step, **dict.fromkeys(metrics, 1.0)} for lr in range(31) for step in (1, 2)]

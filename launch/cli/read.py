@@ -76,7 +76,7 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
     """Compare each condition of a study with a baseline."""
     from results.report.contrasts import show_contrasts
 
-    named = [(store, name) for name in study_names(store, study)]
+    named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
 
     def show(part: str, name: str) -> None:
         show_contrasts(open_study(part, name), baseline, _after_a_blank_line(name != named[0][1]), across)
@@ -105,5 +105,5 @@ def spread(store: str, study: str | None) -> None:
     """
     from results.report.spread import show_spread
 
-    named = [(store, name) for name in study_names(store, study)]
+    named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
     each_study(named, lambda part, name: show_spread(open_study(part, name), _after_a_blank_line(name != named[0][1])))

@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--margin", type=float, required=True, help="fixed before the study was looked at")
     options = parser.parse_args(arguments)
     try:
+        if options.first == options.second:
+            raise StudyError(f"{options.first} is given twice: give two conditions")
         store = open_store(options.store, options.study)
         manifest = manifest_of(store)
         study = read_study(store, manifest)

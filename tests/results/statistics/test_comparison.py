@@ -273,3 +273,10 @@ def test_the_statistics_need_neither_torch_nor_ray():
     code = f"import sys, {', '.join(names)}; print(*{{'torch', 'ray', 'wandb'}} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""
+
+
+def test_a_study_is_found_in_a_folder_of_stores(tmp_path, capsys):
+    synthetic.write(open_store(str(tmp_path / "family"), "synthetic"), synthetic.manifest(12))
+    for command in ("compare", "spread"):
+        cli.main([command, str(tmp_path), "synthetic"], standalone_mode=False)
+        assert "| lstm" in capsys.readouterr().out

@@ -65,6 +65,8 @@ def test_the_command_prints_a_verdict_a_set_and_refuses_what_is_unfinished(tmp_p
     assert all("8, 8" in line and line.endswith(("different |", "not shown |")) for line in lines[2:])
     assert main([*words[:3], "gru", *words[4:]]) == 2
     assert "there is no condition 'gru'; conditions: transformer; lstm" in capsys.readouterr().err
+    assert main([*words[:2], "lstm", *words[3:]]) == 2
+    assert "error: lstm is given twice: give two conditions" in capsys.readouterr().err
     assert main([*words[:5], "spars", "--margin", "0.15"]) == 2
     assert "error: there is no set 'spars'; sets: sparse_online, sparse, dense" in capsys.readouterr().err
     half = tmp_path / "half"

@@ -105,14 +105,14 @@ def plain_transformers(evidence: Evidence) -> list[Condition]:
 
 
 def baseline(evidence: Evidence) -> Condition:
-    """The plain transformer with most replicates; of several, with fewest steps, then the one that the others differ least from."""
+    """The plain transformer that the others differ least from; of several, with fewest steps, then with most replicates."""
     plain_conditions = plain_transformers(evidence)
     if not plain_conditions:
         settle(NOT_RUN, f"no condition is the plain transformer trained on p_ignore = {training_p_ignore(evidence):g}")
 
     def order(condition: Condition) -> tuple[int, int, int]:
         differences = sum(len(differing(condition, other)) for other in evidence.conditions)
-        return -len(condition.replicates), condition.settings["train.steps"], differences
+        return differences, condition.settings["train.steps"], -len(condition.replicates)
 
     return min(plain_conditions, key=order)
 

@@ -175,7 +175,7 @@ PLACEHOLDERS = {
         "INTO": "united",
         "FILE": "my_study.yaml",
         "NAME": "attention",
-        "fflm/NAME": "fflm/lstm",
+        "flipflop/NAME": "flipflop/lstm",
         "S": "1",
         "'…'": "'length=8'",
     },

@@ -198,8 +198,10 @@ def _is_experimental(merged: Tree, where: str) -> bool:
     if "experiment" not in merged and (others := [name for name in conditions if name not in own]):
         raise StudyError(f"condition {others[0]} has no experiment, and {own[0]} has one: write two studies")
     for key in (*TRAINED, "stages"):
-        if key in merged or any(isinstance(sets, dict) and key in sets for sets in conditions.values()):
+        if key in merged:
             raise StudyError(f"{where} has both experiment and {key}: an experiment trains nothing, so leave one of them out")
+        for name in (name for name, sets in conditions.items() if isinstance(sets, dict) and key in sets):
+            raise StudyError(f"condition {name}: {key} is set here, and an experiment trains nothing: leave it out")
     if isinstance(merged.get("replicates"), dict):
         raise StudyError("replicates of an experiment can't be adaptive: give their number, such as replicates: 100")
     if "keep" in merged and merged["keep"] != "none":

@@ -106,7 +106,7 @@ def test_the_reduced_a1_prints_its_cost(capsys):
     main(["estimate", "automata/a1_reduced", "--seconds", str(97 / 4)])
     said = capsys.readouterr().out
     assert "a1-reduced: 640 replicates of 32 conditions" in said
-    assert "4 hours of one device" in said
+    assert "4.3 hours of one device" in said
 
 
 def test_learning_rates_are_tried_on_seeds_of_their_own():

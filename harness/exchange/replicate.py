@@ -3,7 +3,6 @@
 Weights exist where the study ran with `keep: all`, or `tail(n)` and the replicate is of the n worst of its condition.
 """
 
-import difflib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from harness.study.config import Condition, from_dict
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
+from results.rows.keys import resolve_key
 from results.store.tables import Store, read
 
 _HUGGING_FACE: dict[str, Callable[..., Path]] = {"gpt2": to_gpt2, "bert": to_bert}
@@ -81,21 +81,6 @@ def load(folder: str | os.PathLike[str]) -> tuple[nn.Module, Any, dict[str, Any]
         raise StudyError(f"{folder} was not exported as safetensors, its config.json has no {missing[0]!r}{hint}")
     module, task = _module(about, tensors)
     return module, task, about
-
-
-def resolve_key(stores: Sequence[Store], prefix: str) -> str:
-    """The key of the only committed replicate that begins with `prefix`. ValueError where none or several do."""
-    keys = sorted({key for store in stores for key in read(store, "replicates", ["key"])["key"].to_pylist()})
-    where = f"{'study' if len(stores) == 1 else 'studies'} {', '.join(store.study for store in stores)}"
-    matches = [key for key in keys if prefix and key.startswith(prefix)]
-    if len(matches) > 1:
-        some = ", ".join(key[: len(prefix) + 4] for key in matches[:3]) + (", …" if len(matches) > 3 else "")
-        raise StudyError(f"{len(matches)} keys of the {where} begin with {prefix}: give more digits ({some})")
-    if not matches:
-        near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
-    return matches[0]
 
 
 def refuse_experiment(config: Options, key: object) -> None:

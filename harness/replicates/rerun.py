@@ -16,7 +16,6 @@ import torch
 import harness.machine.device
 import harness.planning.manifest as manifests
 from harness.exchange.folder import metadata_of, tensors_of
-from harness.exchange.replicate import resolve_key
 from harness.experiments.measure import measure
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import signature
@@ -31,6 +30,7 @@ from models.custom.custom import Custom
 from models.unfit import UnfitModel
 from results.errors import StudyError, settings_errors
 from results.plain_values import Row, Tree
+from results.rows.keys import resolve_key
 from results.store.filesystem import content, info_of
 from results.store.manifest import FOLDER, as_planned, label, manifest_bytes
 from results.store.schema import SCHEMAS

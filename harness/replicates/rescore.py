@@ -15,7 +15,7 @@ import torch
 
 import harness.machine.device
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import find, refuse_experiment, resolve_key, trained_model
+from harness.exchange.replicate import find, refuse_experiment, trained_model
 from harness.planning.pack import ScoredSet
 from harness.study.config import EvaluationSet, condition_of
 from harness.study.tree import parse_words
@@ -24,6 +24,7 @@ from harness.training.key_mask import refuse_hiding
 from harness.training.weights import stages_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Row
+from results.rows.keys import resolve_key
 from results.statistics.intervals import FEW_WRONG, clopper_pearson, clustered_rates
 from results.store.filesystem import reason
 from results.store.manifest import as_planned, label, newest_manifest

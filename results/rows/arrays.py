@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from results.errors import DamagedFile, StudyError, nearest
+from results.rows.keys import resolve_key
 from results.rows.load_rows import chosen_study
 from results.rows.measures import ARRAY, label
 from results.store.filesystem import content, info_of
@@ -42,7 +43,7 @@ def arrays(
     opened = store if isinstance(store, Store) else open_store(store, chosen_study(os.fspath(store), study, "arrays"))
     finished = as_planned(opened, committed(opened))
     if key is not None:
-        finished = finished.filter(pc.field("key") == _whole_key(opened, key, finished["key"].to_pylist()))
+        finished = finished.filter(pc.field("key") == resolve_key([opened], key))
     rows = read(
         opened, "evaluations", ["key", "step", "set", "metric"], pc.field("kind") == ARRAY, winning=finished
     ).to_pylist()
@@ -66,19 +67,6 @@ def arrays(
                         f"{_path(opened, row['key'], step)} lacks the array {array!r}: delete it; {_cure(row['key'])}"
                     )
                 yield KeptArray(row["condition"], row["init_seed"], row["key"], step, array, by_name[array])
-
-
-def _whole_key(store: Store, prefix: str, keys: Sequence[str]) -> str:
-    """The one of the keys that begins with `prefix`."""
-    matches = sorted({key for key in keys if prefix and key.startswith(prefix)})
-    if not matches:
-        raise StudyError(
-            f"no committed replicate of {store.study} has a key that begins with {prefix[:64]!r}: take one from replicates.csv of its "
-            "report"
-        )
-    if len(matches) > 1:
-        raise StudyError(f"{len(matches)} replicates of {store.study} have keys that begin with {prefix!r}: write more of it")
-    return matches[0]
 
 
 def _path(store: Store, key: str, step: int) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import Kept, find, resolve_key
+from harness.exchange.replicate import Kept, find
 from harness.machine.precision import autocast
 from harness.planning.pack import ScoredSet, scored_sets
 from harness.study.config import Condition
@@ -19,6 +19,7 @@ from harness.training.evaluate import strings
 from harness.training.loss_positions import Needed, needed
 from results.errors import StudyError
 from results.plain_values import Row
+from results.rows.keys import resolve_key
 from results.store.manifest import as_planned, manifest_of
 from results.store.tables import Store, committed
 from tasks.batch import Batch

@@ -17,13 +17,14 @@ from harness.draw import Draw
 from harness.exchange import from_bert, from_gpt2, load, to_bert, to_gpt2
 from harness.exchange.folder import write_folder
 from harness.exchange.gpt2 import fold_bias
-from harness.exchange.replicate import find, resolve_key
+from harness.exchange.replicate import find
 from harness.run import run
 from harness.study.load import load as load_study
 from harness.training import weights as artifacts
 from harness.training.pack_state import Training
 from launch.cli import main
 from models.custom.custom import allow
+from results.rows.keys import resolve_key
 from results.store.tables import committed, open_store
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study

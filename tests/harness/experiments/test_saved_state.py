@@ -166,7 +166,10 @@ def test_arrays_are_read_by_name_and_key(whole):
     with pytest.raises(StudyError, match=r"no replicate of own has an array 'plac'; arrays: place; did you mean place\?"):
         kept(whole, name="plac")
     assert kept(whole, key=key[:9]) == kept(whole, key=key)
-    for other, sentence in (("zz", "has a key that begins with 'zz': take one from"), ("", "has a key that begins with ''")):
+    for other, sentence in (
+        ("zz", "no key of the 3 replicates of the study own begins with 'zz'"),
+        ("", "no key of the 3 replicates of the study own begins with ''"),
+    ):
         with pytest.raises(StudyError, match=sentence):
             kept(whole, key=other)
 

@@ -1,0 +1,22 @@
+"""A replicate's key from its first digits, as a command or a call is given it."""
+
+import difflib
+from collections.abc import Sequence
+
+from results.errors import StudyError
+from results.store.tables import Store, read
+
+
+def resolve_key(stores: Sequence[Store], prefix: str) -> str:
+    """The key of the only committed replicate that begins with `prefix`. ValueError where none or several do."""
+    keys = sorted({key for store in stores for key in read(store, "replicates", ["key"])["key"].to_pylist()})
+    where = f"{'study' if len(stores) == 1 else 'studies'} {', '.join(store.study for store in stores)}"
+    matches = [key for key in keys if prefix and key.startswith(prefix)]
+    if len(matches) > 1:
+        some = ", ".join(key[: len(prefix) + 4] for key in matches[:3]) + (", …" if len(matches) > 3 else "")
+        raise StudyError(f"{len(matches)} keys of the {where} begin with {prefix}: give more digits ({some})")
+    if not matches:
+        near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
+    return matches[0]

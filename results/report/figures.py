@@ -232,8 +232,6 @@ def loss_curves(curves: Mapping[str, Sequence[Curve]], rows: Rows | None = None)
             )
             tell(median, condition)
             panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(lambda value, _: _power(math.log10(value)))
-            panel.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
             if len(panels) > MANY_PANELS:
                 panel.yaxis.set_minor_locator(mpl.ticker.NullLocator())
             panel.grid(axis="y")
@@ -303,6 +301,7 @@ def titled_panels(
         for unused in axes[count:]:
             unused.set_axis_off()
         yield figure, axes[:count]
+        plain_log_labels(figure)
 
 
 def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int) -> None:
@@ -462,10 +461,31 @@ def faint(curves: int) -> float:
     return float(np.clip(1.6 / math.sqrt(max(curves, 1)), 0.07, 0.45))
 
 
-def _power(exponent: float) -> str:
-    """10⁻³, or the value between two whole powers."""
-    if exponent == 0:
-        return "1"
-    if exponent != int(exponent):
-        return f"{10**exponent:.2g}"
-    return f"10{superscript(f'{exponent:g}')}"
+class PlainLogFormatter(mpl.ticker.LogFormatter):
+    """Labels the ticks that `LogFormatter` would, as `plain` writes them."""
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        return plain(value) if super().__call__(value, pos) else ""
+
+
+def plain_log_labels(figure: Figure) -> None:
+    """Give plain labels to logarithmic axes that still have matplotlib's own, which are markup that figures do not parse."""
+    for axis in (axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis) if axis.get_scale() == "log"):
+        formatter = PlainLogFormatter(vars(axis.get_transform())["base"])
+        if isinstance(axis.get_major_formatter(), mpl.ticker.LogFormatterMathtext):
+            axis.set_major_formatter(formatter)
+        if isinstance(axis.get_minor_formatter(), mpl.ticker.LogFormatterMathtext):
+            axis.set_minor_formatter(formatter)
+
+
+def plain(value: float) -> str:
+    """0.001, 20, 30,000; and 10⁻⁵ or 2×10⁶ where that is shorter. value: positive, of a few digits."""
+    exponent = math.floor(math.log10(value) + 1e-9)
+    if -3 <= exponent < 6:
+        return f"{value:,.6g}"
+    factor = f"{value / 10.0**exponent:.3g}"
+    return ("" if factor == "1" else f"{factor}×") + _power(exponent)
+
+
+def _power(exponent: int) -> str:
+    return f"10{superscript(str(exponent))}" if exponent else "1"

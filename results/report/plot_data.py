@@ -4,7 +4,6 @@ A section draws with matplotlib alone and describes an artist by `tell` (its con
 where a reader points, and hides the artist where a reader clicks on the condition's name. scripts/figures.js draws it with uPlot.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,14 +20,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation, Text
 from numpy.typing import NDArray
 
-from results.report.page_template import superscript
 from results.report.palette import COLOURS, INK, PAPER
 
 Spec = dict[str, Any]
 _FINE = 4000  # distinct places along an axis
 _PALETTE = {colour.lower(): i for i, colour in enumerate(COLOURS, 1)} | {INK: "ink", PAPER: "paper"}
-# a tick of a logarithmic axis, as matplotlib writes it
-_POWER = re.compile(r"\$\\mathdefault\{(?:(\d+)\\times)?10\^\{(-?\d+)\}\}\$")
 _DASHES = {"--": [6, 4], ":": [2, 3], "-.": [6, 3, 2, 3]}
 
 
@@ -97,13 +93,16 @@ def _panel(axes: Axes) -> Spec:
 
 def _axis(axes: Axes, direction: str) -> Spec:
     axis, (low, high) = (axes.xaxis, axes.get_xlim()) if direction == "x" else (axes.yaxis, axes.get_ylim())
-    places = [place for place in axis.get_majorticklocs() if min(low, high) <= place <= max(low, high)]
-    labels = axis.get_major_formatter().format_ticks(places)
     limits = _logged(axis, np.array([low, high]))
     step = abs(limits[1] - limits[0]) / _FINE
     ticks = [
-        [_short(place, step), _plain(label)]
-        for place, label in zip(_logged(axis, np.array(places)), labels, strict=True)
+        [_short(place, step), label]
+        for places, formatter in (
+            (axis.get_majorticklocs(), axis.get_major_formatter()),
+            (axis.get_minorticklocs(), axis.get_minor_formatter()),
+        )
+        if len(shown := [place for place in places if min(low, high) <= place <= max(low, high)])
+        for place, label in zip(_logged(axis, np.array(shown)), formatter.format_ticks(shown), strict=True)
         if label
     ]
     numeric = axis.get_scale() == "log" or direction in vars(axes).get(_LOGS, ())
@@ -116,14 +115,6 @@ def _axis(axes: Axes, direction: str) -> Spec:
         "grid": any(line.get_visible() for line in axis.get_gridlines()),
         "kind": "log" if numeric else "names" if named else "linear",
     }
-
-
-def _plain(label: str) -> str:
-    """A tick's label without mathematical markup: 10³, 2×10⁻¹."""
-    power = _POWER.fullmatch(label)
-    if power is None:
-        return label
-    return f"{power[1]}×10{superscript(power[2])}" if power[1] else f"10{superscript(power[2])}"
 
 
 def _logged(axis: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:

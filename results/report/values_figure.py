@@ -8,6 +8,9 @@ from matplotlib.figure import Figure
 from results.report.figures import (
     Curve,
     Floats,
+    error_axis,
+    error_scale,
+    jitter,
     light_curves,
     median_by_step,
     name_columns,
@@ -20,20 +23,25 @@ Values = Mapping[str, Floats]  # by condition; diverged replicates are left out
 
 
 def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -> Figure:
-    """Draw a panel for each metric, with a point for each replicate and their quartiles. log: which metrics have a log axis."""
+    """Draw a panel for each metric, with a point for each replicate and their quartiles. log: which metrics have a log axis; zeros
+    lie below its break."""
     conditions = list(dict.fromkeys(name for by in values.values() for name in by))
     width = min(max(0.9 * len(conditions), 2.8), 12)
     columns = 1 if width > 6 else None
     with titled_panels(values, width, 4.2, y="value of a replicate", columns=columns) as (figure, panels):
         for panel, (name, by) in zip(panels, values.items(), strict=True):
-            for place, condition in enumerate(conditions):
-                points_and_quantiles(panel, place, by.get(condition, np.empty(0)), colour_of(place))
+            scale = error_scale(*by.values()) if log[name] else None
+            for column, condition in enumerate(conditions):
+                values_of, colour = by.get(condition, np.empty(0)), colour_of(column)
+                if scale is None:
+                    points_and_quantiles(panel, column, values_of, colour)
+                else:
+                    points_and_quantiles(panel, column, values_of, colour, scale.place, 0.55 * jitter(values_of, scale, 3))
             name_columns(panel, conditions)
-            panel.grid(axis="y")
-            if log[name]:
-                numbers = np.concatenate(list(by.values()))
-                smallest = {"linthresh": float(numbers[numbers > 0].min())} if (numbers == 0).any() else {}
-                panel.set_yscale("symlog" if smallest else "log", **smallest)
+            if scale is None:
+                panel.grid(axis="y")
+            else:
+                error_axis(panel, scale, "y")
     return figure
 
 

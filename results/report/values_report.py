@@ -89,7 +89,7 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
     log = {name: wants_log_axis(*by.values()) for name, by in values.items()}
     caption = (
         "A point is a replicate; bars: minimum, 25 %, median (bold), 75 %, maximum of those that did not diverge. An axis is logarithmic "
-        "where no value is negative and the largest is over 100 times the smallest."
+        "where no value is negative and the largest is over 100 times the smallest; a 0 lies below its break."
     )
     caption += _first_of(MAX_PANELS, len(numbers_of), "metric") + _first_of(MAX_DRAWN, len(every_group), "condition")
     drawings.append(Drawing("values", "Values by condition", caption, values_by_condition(values, log)))

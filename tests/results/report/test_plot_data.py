@@ -141,13 +141,3 @@ def test_a_page_tells_of_the_replicate_that_is_pointed_at_and_hides_a_condition_
     assert set(told["pressed"]) == {"false"}
     assert told["other"].startswith("lstm")
     assert told["wide"] <= 0
-
-
-def test_powers_on_a_logarithmic_axis_are_plain_text():
-    figure = Figure()
-    axes = figure.subplots()
-    axes.plot([0.05, 2000], [1, 2])
-    axes.set_xscale("log")
-    (panel,) = plot_data(figure)["panels"]
-    assert {label for _, label in panel["x"]["ticks"]} >= {"10⁻¹", "10⁰", "10³"}
-    assert not any("$" in label for _, label in panel["x"]["ticks"])

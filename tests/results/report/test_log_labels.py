@@ -1,0 +1,59 @@
+"""Labels of logarithmic axes: numbers as a reader writes them, in the files of a figure and in the page's data."""
+
+import re
+
+import numpy as np
+import pytest
+
+from results.report.figure_files import svg
+from results.report.figures import plain, titled_panels
+from results.report.plot_data import plot_data
+from results.report.values_figure import values_by_condition
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [
+        (0.001, "0.001"),
+        (0.25, "0.25"),
+        (6, "6"),
+        (30_000, "30,000"),
+        (900_000, "900,000"),
+        (1e6, "10⁶"),
+        (2e6, "2×10⁶"),
+        (1e-4, "10⁻⁴"),
+        (2e-5, "2×10⁻⁵"),
+    ],
+)
+def test_a_label_is_the_number(value, label):
+    assert plain(value) == label
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [(6, 40, {"6", "10", "20", "30"}), (0.05, 2000, {"0.1", "1", "1,000"}), (1e-9, 1e-2, {"10⁻⁹", "0.01"})],
+)
+def test_every_log_axis_has_plain_labels(low, high, labels):
+    """Within a decade, some of the ticks between powers are labelled too."""
+    with titled_panels(["$5"], 4, 3) as (figure, (panel,)):
+        panel.plot([low, high], [1, 2])
+        panel.set_xscale("log")
+    document = svg(figure)
+    assert "mathdefault" not in document
+    assert ">$5<" in document
+    assert labels <= set(re.findall("<text[^>]*>([^<]*)</text>", document))
+    (shown,) = plot_data(figure)["panels"]
+    assert labels <= {label for _, label in shown["x"]["ticks"]}
+    assert all(low * 0.5 <= 10**place <= high * 2 for place, _ in shown["x"]["ticks"])
+
+
+def test_zeros_of_values_lie_below_the_break_of_a_log_axis():
+    figure = values_by_condition({"m": {"a": np.array([0.0, 0.0, 1.0, 1000.0]), "b": np.array([50.0])}}, {"m": True})
+    (shown,) = plot_data(figure)["panels"]
+    ticks = {label: place for place, label in shown["y"]["ticks"]}
+    assert ticks["10³"] == pytest.approx(3)
+    assert ticks["0"] < 0
+    assert shown["y"]["from"] > -2  # no room for decades below the break
+    points = next(mark for mark in shown["marks"] if len(mark.get("y", ())) == 4)
+    assert sorted(points["y"])[2:] == pytest.approx([0, 3], abs=2e-3)
+    assert all(abs(y - ticks["0"]) < 0.3 for y in sorted(points["y"])[:2])

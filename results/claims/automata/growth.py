@@ -1,6 +1,7 @@
 """D1: the depth that a group needs as words grow, solvable against non-solvable (theorems 11 and 13; not tested in the thesis)."""
 
 import math
+from typing import NamedTuple
 
 from results.claims.automata.depth import needed
 from results.claims.automata.groups import NON_SOLVABLE, arms, automaton
@@ -22,27 +23,22 @@ def only_non_solvable_grow(evidence: Evidence, terms: Terms, needs: int) -> Find
     if not non or len(non) == len(table):
         settle(NOT_RUN, "the claim needs a solvable and a non-solvable group at several lengths")
     require([condition for rows in table.values() for row in rows.values() for condition in row.values()], [name], needs)
-    depth = {
-        machine: [needed(rows[length], name, terms.value) for length in (min(rows), max(rows))]
+    ends = {
+        machine: [_needed(rows[length], name, terms.value) for length in (min(rows), max(rows))]
         for machine, rows in table.items()
     }
-    if any(first is None for first, _ in depth.values()):
-        lost = [machine for machine, (first, _) in depth.items() if first is None]
+    if lost := [machine for machine, (first, _) in ends.items() if first.high == math.inf]:
         settle(
             NOT_RUN,
             f"{', '.join(lost)} reaches {terms.value:g} at no depth even at the shortest length: nothing can be seen to grow",
         )
-    growth = {
-        machine: _growth(first or 0, last, max(table[machine][max(table[machine])])) for machine, (first, last) in depth.items()
-    }
+    growth = {machine: (last.low - first.high, last.high - first.low) for machine, (first, last) in ends.items()}
     solvable = [machine for machine in table if machine not in non]
     return decide(
         min(growth[machine][0] for machine in non) > max(growth[machine][1] for machine in solvable),
         any(growth[one][1] <= growth[other][0] for one in non for other in solvable),
         "layers that suffice from the shortest to the longest words: "
-        + ", ".join(
-            f"{machine} {first} to {'more than were run' if last is None else last}" for machine, (first, last) in depth.items()
-        ),
+        + ", ".join(f"{machine} {first} to {last}" for machine, (first, last) in ends.items()),
         f"the depth at which the best replicate reaches {terms.value:g} must grow by more layers for {', '.join(non)} than for "
         f"{', '.join(solvable)}",
     )
@@ -52,9 +48,22 @@ def _place(condition: Condition) -> tuple[str, int, int]:
     return automaton(condition), condition.settings["task.length"], condition.settings["model.layers"]
 
 
-def _growth(first: int, last: int | None, deepest: int) -> tuple[float, float]:
-    """The least and the most layers by which the depth grows; if no depth suffices at the end, more layers than the deepest are needed."""
-    return (deepest + 1 - first, math.inf) if last is None else (last - first, last - first)
+class _Depth(NamedTuple):
+    """Between which numbers of layers the fewest that suffice lie: fewer than `low` were run and do not."""
+
+    low: int
+    high: float  # infinity where none that was run suffices
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"more than {self.low - 1}"
+        return f"{self.high:.0f}" if self.low == self.high else f"{self.low}–{self.high:.0f}"
+
+
+def _needed(cells: dict[int, Condition], name: str, value: float) -> _Depth:
+    """A depth between two that were run may suffice too."""
+    enough = needed(cells, name, value)
+    return _Depth(1 + max((depth for depth in cells if enough is None or depth < enough), default=0), enough or math.inf)
 
 
 D1 = Claim(

@@ -210,9 +210,9 @@ def test_accuracy_that_is_lost_again(plans, shape, steps, verdict):
     assert found.verdict == TOO_FEW
 
 
-def _growing(machines):
+def _growing(machines, tokens=8):
     def rates(settings, _definition):
-        need = settings["task.length"] / 8 if settings["task.automaton"] in machines else 2
+        need = settings["task.length"] / tokens if settings["task.automaton"] in machines else 2
         return 0.3 if settings["model.layers"] < need else 0.001
 
     return rates
@@ -222,14 +222,23 @@ def test_depth_by_length_grows_more_for_non_solvable_groups(plans):
     study = plans("depth_by_length")
     found = _verdict(study, "D1", _growing(("A5", "S5")))
     assert found.verdict == REPRODUCED
-    assert "A5 1 to 16" in found.finding.measured
-    for machines in (("A5", "S5", "S4"), ("A5",)):  # a solvable one grows as much, a non-solvable one does not
-        assert _verdict(study, "D1", _growing(machines)).verdict == NOT_REPRODUCED
+    assert "A5 1 to 13–16" in found.finding.measured  # 12 layers do not suffice, and 13 to 15 were not run
+    assert _verdict(study, "D1", _growing(("A5",))).verdict == NOT_REPRODUCED  # S5, which is non-solvable, does not grow
+    found = _verdict(study, "D1", _growing(("A5", "S5", "S4")))
+    assert found.verdict == TOO_FEW  # A5 may need 16 layers and S4, which is solvable, 13
     assert _verdict(study, "D1", _flat(0.5)).verdict == NOT_RUN
     shallow = lambda settings: settings["model"]["layers"] < 4  # noqa: E731
     found = _verdict(study, "D1", _growing(("A5", "S5", "S4")), shallow)
     assert found.verdict == TOO_FEW  # none of the three reaches it at the end: which grows most is open
-    assert "more than were run" in found.finding.measured
+    assert "A5 1 to more than 3" in found.finding.measured
+
+
+def test_depth_by_length_is_told_where_neighbouring_depths_were_run():
+    study = planned("length_generalization", "depth_by_length", scale="laptop")
+    assert _verdict(study, "D1", _growing(("A5",), 2)).verdict == SCALED
+    found = _verdict(study, "D1", _growing(("A5", "A4"), 2))  # both need exactly 8 layers
+    assert found.verdict == NOT_REPRODUCED_SCALED
+    assert "A4 2 to 8, D60 2 to 2, A5 2 to 8" in found.finding.measured
 
 
 def _parts(settings, _definition):

@@ -37,7 +37,7 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 
 
 def _depths(evidence: Evidence, name: str) -> list[Drawn]:
-    """Heat maps where two depths or more differ in nothing but that and the automaton; depth against length where lengths differ too."""
+    """Where two depths or more differ in nothing but that, the automaton and the length: heat maps; depth against length, if several."""
     cells: dict[tuple[str, int, int], Floats] = {}
     varied = ("task.automaton", "task.length", "model.layers")
     others = {tuple((k, str(v)) for k, v in condition.settings.items() if k not in varied) for condition in evidence.conditions}
@@ -50,23 +50,40 @@ def _depths(evidence: Evidence, name: str) -> list[Drawn]:
     machines = list(dict.fromkeys(machine for machine, *_ in cells))
     if len(others) != 1 or len(layers) < 2:
         return []
-    if len(lengths) > 1:
-        return [_needed(cells, machines, lengths, layers)]
+    drawn = [_accuracies(cells, machines, lengths, layers)]
+    return [*drawn, _needed(cells, machines, lengths, layers)] if len(lengths) > 1 else drawn
+
+
+def _accuracies(
+    cells: Mapping[tuple[str, int, int], Floats], machines: list[str], lengths: list[int], layers: list[int]
+) -> Drawn:
+    """Best and median of seeds by automaton and depth: for each length, or for one length beside the thesis."""
     tables = {}
-    for title, statistic, in_thesis in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
-        measured = {key[::2]: float(statistic(values)) for key, values in cells.items()}
-        tables[f"Measured here, {title} of seeds"] = [[measured.get((name, depth)) for depth in layers] for name in machines]
-        tables[f"Thesis, {title} of 20 (T = 100, width 512)"] = [
-            [_of_thesis(in_thesis, name, depth) for depth in layers] for name in machines
-        ]
+    for length in lengths:
+        for title, statistic, in_thesis in (("best", np.max, thesis.BEST), ("median", np.median, thesis.MEDIAN)):
+            measured = {(name, depth): float(statistic(values)) for (name, at, depth), values in cells.items() if at == length}
+            here = f"Measured here, {title} of seeds" if len(lengths) == 1 else f"{length} tokens, {title} of seeds"
+            tables[here] = [[measured.get((name, depth)) for depth in layers] for name in machines]
+            if len(lengths) == 1:
+                tables[f"Thesis, {title} of 20 (T = 100, width 512)"] = [
+                    [_of_thesis(in_thesis, name, depth) for depth in layers] for name in machines
+                ]
     sizes = sorted({values.size for values in cells.values()})
     seeds = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    caption = (
-        f"Token accuracy in per cent at length {lengths[0]}; {seeds} seeds a cell. Left: measured here; right: the "
-        "same automata and depths in figures 3.15 and 3.16 of the thesis. A cell without a number was not run, or is illegible there."
+    at = f"at length {lengths[0]}" if len(lengths) == 1 else "by the length of the words"
+    beside = (
+        "Left: measured here; right: the same automata and depths in figures 3.15 and 3.16 of the thesis. A cell without a number was "
+        "not run, or is illegible there."
+        if len(lengths) == 1
+        else "A cell without a number was not run."
     )
     figure = heat_maps(tables, machines, [str(depth) for depth in layers], "layers")
-    return [("depth", "Accuracy by automaton and depth", caption, figure)]
+    return (
+        "depth",
+        "Accuracy by automaton and depth",
+        f"Token accuracy in per cent {at}; {seeds} seeds a cell. {beside}",
+        figure,
+    )
 
 
 def _of_thesis(table: Mapping[str, Sequence[float | None]], machine: str, depth: int) -> float | None:

@@ -75,7 +75,12 @@ def test_depth_needed_is_drawn_against_length(tmp_path):
         return 0.5 if settings["model.layers"] < settings["task.length"] / 8 else 0.001
 
     found = _draw(tmp_path, "depth_by_length", rates, "gpu-hour")
-    assert set(found) == {"depth-needed"}
+    assert set(found) == {"depth", "depth-needed"}
+    titles = [axes.get_title(loc="left") for axes in found["depth"][3].axes]
+    assert titles == [f"{length} tokens, {which} of seeds" for length in (8, 16, 32) for which in ("best", "median")]
+    of_16 = [text.get_text() for text in found["depth"][3].axes[2].texts]
+    assert [float(text) > 99 for text in of_16] == [False, True, True, True] * 3  # 1, 2, 4 and 8 layers, three groups
+    assert "thesis" not in found["depth"][2]
     (best, median) = found["depth-needed"][3].axes[:2]
     assert best.get_title(loc="left") == "best seed"
     (line,) = [each for each in best.lines if len(each.get_xdata()) == 3 and round(each.get_ydata()[0], 6) == 0]

@@ -33,7 +33,7 @@ def publish(store: str, study: str | None, mode: str, runs: str, out: str | None
 
     for name in study_names(store, study):
         where = publish_study(open_study(store, name), mode, out, runs, say)
-        for line in (where, *sync_line(mode, where)):
+        for line in (where, *sync_line(mode, where, name, runs)):
             say(line)
 
 

@@ -237,7 +237,7 @@ def _condition(rows: Rows, index: int, condition: ConditionFields, bands: list[R
         f"{line['metric' if experimental else 'set']}/{column}": value
         for line in lines
         for column, value in line.items()
-        if isinstance(value, int | float) and column != "stage" and not (experimental and not math.isfinite(value))
+        if isinstance(value, int | float) and column != "stage" and math.isfinite(value)
     }
     prefix = f"{name}/stage {stage}/" if stage else f"{name}/"
     history = [

@@ -121,7 +121,7 @@ class Views:
                 live=self._run,
                 written=lambda: self._tell({"alive": True}),  # the driver gives up a process that is silent
             )
-            lines += [f"W&B ({mode}): {where}", *sync_line(mode, where)]
+            lines += [f"W&B ({mode}): {where}", *sync_line(mode, where, self._about["study"], self._about["runs"])]
         return lines
 
     def close(self) -> None:

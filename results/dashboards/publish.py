@@ -35,16 +35,17 @@ class LiveRun:
     def __init__(self, mode: str, store: Store, run: Run, directory: str | os.PathLike[str] | None = None):
         """Open it. StudyError where W&B refuses; the study's earlier offline runs are removed, as in `publish`."""
         folder = _folder(store, directory)
-        with _refusals():
+        self.mode = mode
+        with _refusals(mode):
             self.open_run = _start(mode, folder, run)
             self.open_run.define_metric("live/*", step_metric="live/minutes")
 
     def log(self, values: Mapping[str, float]) -> None:
-        with _refusals():
+        with _refusals(self.mode):
             self.open_run.log(dict(values))
 
     def close(self) -> None:
-        with _refusals():
+        with _refusals(self.mode):
             self.open_run.finish()
 
 
@@ -81,7 +82,7 @@ def publish(
     if live is None:
         where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
     else:
-        with _refusals(), live.open_run as open_run:
+        with _refusals(mode), live.open_run as open_run:
             where, count, started = _fill(mode, open_run, first, keep_history), 1, time.monotonic()
     written()
     for run in planned:
@@ -96,9 +97,13 @@ def publish(
     return where
 
 
-def sync_line(mode: str, where: str | None) -> list[str]:
-    """The line to print that says how to send an offline run; none for other modes."""
-    return [f"  to send it: wandb sync {shlex.quote(where)}"] if mode == "offline" and where else []
+def sync_line(mode: str, where: str | None, study: str, runs: str) -> list[str]:
+    """The line to print that says how to send the offline runs of a study, its own at `where`; none for other modes."""
+    if mode != "offline" or not where:
+        return []
+    if runs == "study":
+        return [f"  to send it: wandb sync {shlex.quote(where)}"]
+    return [f"  to send them: wandb sync {shlex.quote(str(Path(where).parent))}/offline-run-*-{study}-*"]
 
 
 def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | None = None) -> Path:
@@ -108,12 +113,14 @@ def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | 
         folder.mkdir(parents=True, exist_ok=True)
     if (folder / "wandb").is_symlink():  # runs are removed below
         raise StudyError(f"{folder / 'wandb'} is a symbolic link: remove it")
+    if (folder / "wandb").is_file():
+        raise StudyError(f"{folder / 'wandb'} is a file, and W&B writes into a folder of this name: remove it")
     _remove_offline_runs(folder / "wandb", store.study, but)
     return folder
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _refusals(mode: str) -> Iterator[None]:
     """Raise an error of W&B as a StudyError."""
     import wandb
 
@@ -121,10 +128,15 @@ def _refusals() -> Iterator[None]:
         yield
     except wandb.errors.Error as error:
         reason = " ".join(str(error).split())
-        raise StudyError(
-            f"W&B refused the run ({reason}); the results are in the store: log in with `wandb login`, or write the run "
-            "offline, with wandb=offline of `manyseeds run` or --mode offline of `manyseeds publish`"
-        ) from error
+        mend = (
+            "log in with `wandb login`, or write the run offline, with wandb=offline of `manyseeds run` or --mode offline of "
+            "`manyseeds publish`"
+        )
+        if "project name" in reason:
+            mend = f"change WANDB_PROJECT = {project()!r}, then publish them with `manyseeds publish`"
+        elif mode == "offline":
+            mend = "correct that, then publish them with `manyseeds publish`"
+        raise StudyError(f"W&B refused the run ({reason}); the results are in the store: {mend}") from error
 
 
 def _start(mode: str, folder: Path, run: Run) -> Any:
@@ -163,7 +175,7 @@ def _start(mode: str, folder: Path, run: Run) -> Any:
 
 
 def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:
-    with _refusals(), _start(mode, folder, run) as open_run:
+    with _refusals(mode), _start(mode, folder, run) as open_run:
         return _fill(mode, open_run, run, with_history)
 
 
@@ -216,7 +228,7 @@ def connect() -> Iterator[Any]:
 
 def project() -> str:
     """The W&B project that runs go to."""
-    return os.environ.get("WANDB_PROJECT", "manyseeds")
+    return os.environ.get("WANDB_PROJECT") or "manyseeds"
 
 
 def _digest(run: Run, with_history: bool) -> str:

@@ -89,11 +89,14 @@ def run(
 ) -> None:
     """Score the models of these folders and commit one replicate each; the study's manifest then plans them beside the earlier ones.
 
-    Raises StudyError, before any model is loaded, on a wrong length, two models of one name, and other strings than earlier models had.
+    Raises StudyError, before any model is loaded, on a wrong length or seed, two models of one name, and other strings than earlier models
+    had.
     """
     lengths = sorted(set(lengths))
     if not lengths or any(length < 4 or length % 2 for length in lengths) or strings < 1:
         raise StudyError("--lengths must be even numbers of at least 4 and --strings at least 1")
+    if not 0 <= seed < 2**63:
+        raise StudyError(f"--seed {seed} must be a whole number from 0 to 2^63 - 1")
     names = [Path(folder).resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise StudyError("two of the folders have one name, which is the model's name in the store: rename one")

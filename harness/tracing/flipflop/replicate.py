@@ -61,9 +61,9 @@ def loaded(store: Store, row: Row, wanted: Sequence[str], device: torch.device) 
     kept = weights_of(store, row)
     model = trained_model(condition, kept.tensors, row["init_seed"])
     every = sets_of(store, condition)
-    sets = [scored for scored in every if scored.every is None] or every  # others are small parts of these
     for name in wanted:
-        if name not in [scored.name for scored in sets]:
-            raise StudyError(f"--set {name} is no set of {store.study}: write {' or '.join(scored.name for scored in sets)}")
-    chosen = tuple(scored for scored in sets if not wanted or scored.name in wanted)
+        if name not in [scored.name for scored in every]:
+            raise StudyError(f"--set {name} is no set of {store.study}: write {' or '.join(scored.name for scored in every)}")
+    at_end = [scored for scored in every if scored.every is None] or every  # others are small parts of these
+    chosen = tuple(scored for scored in every if scored.name in wanted) if wanted else tuple(at_end)
     return Replicate(store, row, kept.step, model.to(device), chosen)

@@ -60,8 +60,8 @@ class Wanted:
         for option, value in counts.items():
             if value is not None and value < 1:
                 raise StudyError(f"{option} {value} must be at least 1")
-        if self.seed < 0:
-            raise StudyError(f"--seed {self.seed} must be at least 0")
+        if not 0 <= self.seed <= 2**63 - self.corpora:  # the last corpus has the seed `seed + corpora - 1`
+            raise StudyError(f"--seed {self.seed} must be at least 0 and, with --corpora {self.corpora}, below 2^63")
 
 
 def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Callable[[str], None]) -> None:
@@ -83,6 +83,8 @@ def run(stores: Sequence[Store], key: str, wanted: Wanted, device: str, say: Cal
     for replicate, traceable in zip(chosen, reads, strict=True):
         if not traceable:
             continue
+        if len(chosen) > 1:
+            say(f"{replicate.row['key'][:12]} ({replicate.row['condition']})")
         by_method, jaccard = _trace(replicate, traceable, wanted, say)
         for method, median in by_method.items():
             medians.setdefault(method, []).append(median)

@@ -1,5 +1,6 @@
 """W&B shows what is in Parquet and nothing else: its offline file is read back, record by record, and compared."""
 
+import glob
 import json
 import math
 import socket
@@ -14,7 +15,7 @@ import pytest
 from launch.cli import main
 from results.claims import scoreboard
 from results.dashboards import dashboard_rows
-from results.dashboards.publish import publish
+from results.dashboards.publish import project, publish
 from results.store.tables import commit, open_store, read, write_bytes
 from tests.results import synthetic
 from tests.results.dashboards.offline_file import read_records
@@ -167,6 +168,30 @@ def test_what_can_not_be_published_is_said_in_one_sentence(study, tmp_path):
         publish(open_store(tmp_path, "nothing"), "offline")
 
 
+def test_a_refusal_says_what_to_correct(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_PROJECT", "ours/tails")
+    with pytest.raises(
+        ValueError, match=r"W&B refused the run .* in the store: change WANDB_PROJECT = 'ours/tails', "
+    ) as refused:
+        publish(study, "offline", tmp_path)
+    assert "wandb login" not in str(refused.value)
+    monkeypatch.setenv("WANDB_PROJECT", "")
+    assert project() == "manyseeds"
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "wandb").write_text("mine")
+    with pytest.raises(ValueError, match=r"wandb is a file, .*: remove it"):
+        publish(study, "offline", tmp_path / "there")
+
+
+def test_a_condition_whose_replicates_diverge_has_no_infinite_number(tmp_path):
+    at = open_store(tmp_path / "runs", "quick")
+    commit_pack(at, "fc-1", ["d", "a"])  # d diverges
+    write_bytes(at, "manifests/00112233445566ff.yaml", json.dumps(manifest({"transformer": ["a", "d"]})).encode())
+    summaries = [run.summary for run in dashboard_rows.runs_of(at, "condition", dashboard_rows.rows_of(at))]
+    assert [summary["sparse/diverged"] for summary in summaries[1:]] == [1]
+    assert all(math.isfinite(value) for summary in summaries for value in summary.values())
+
+
 def test_conditions_and_replicates_have_offline_runs_of_their_own_and_earlier_ones_are_removed(study, tmp_path):
     for runs, count in (("replicate", 1 + 7), ("condition", 1 + 2)):
         publish(study, "offline", tmp_path, runs)
@@ -205,9 +230,15 @@ def test_the_study_has_figures_quantiles_and_claims(tmp_path):
 def test_the_command_publishes_a_study_again(study, tmp_path, capsys):
     main(["publish", study.root, "--runs", "condition", "--out", str(tmp_path)])
     folder, sync = capsys.readouterr().out.splitlines()
-    assert sync == f"  to send it: wandb sync {folder}"
+    begins = "  to send them: wandb sync "
+    assert sync.startswith(begins)
     assert read_run(folder)[0].run_id == "quick-00112233445566ff"
-    assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 3
+    written = set((tmp_path / "wandb").glob("offline-run-*"))
+    assert len(written) == 3
+    assert {Path(path) for path in glob.glob(sync.removeprefix(begins))} == written
+    main(["publish", study.root, "--out", str(tmp_path)])
+    folder, sync = capsys.readouterr().out.splitlines()
+    assert sync == f"  to send it: wandb sync {folder}"
 
 
 def test_a_study_of_experiments_has_its_claims_and_groups_as_any_study(monkeypatch):

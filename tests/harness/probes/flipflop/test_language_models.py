@@ -146,6 +146,9 @@ def test_wrong_folders_and_a_missing_package_are_one_sentence(folder, tmp_path, 
         run(store, [tmp_path / "nothing"], [8], 2)
     with pytest.raises(ValueError, match="even numbers"):
         run(store, [folder], [7], 2)
+    for seed in (-1, 2**63):  # a manifest with such a seed could not be read again, and with it the whole study
+        with pytest.raises(ValueError, match=f"--seed {seed} must be a whole number from 0 to 2"):
+            run(store, [folder], [8], 2, seed, "cpu", say=lambda line: None)
     with pytest.raises(ValueError, match="no length of 64 fits tiny-gpt2"):
         run(store, [folder], [64], 2, device="cpu", say=lambda line: None)
     with pytest.raises(ValueError, match="have one name"):

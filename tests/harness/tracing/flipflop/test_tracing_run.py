@@ -43,6 +43,7 @@ def test_glitches_are_the_wrong_reads_of_the_rows(store):
     ((_, row),) = rows_of([store], key_of(store, "transformer"))
     one = loaded(store, row, (), CPU)
     assert [each.name for each in one.sets] == ["sparse", "dense"]
+    assert [each.name for each in loaded(store, row, ("online",), CPU).sets] == ["online"]
     found = glitches(one.model, one.sets[1], 10**6, CPU)
     counted = read(store, "evaluations", filter=pc.field("key") == row["key"]).to_pylist()
     (dense,) = [each for each in counted if each["set"] == "dense" and each["metric"] == "read_restricted"]
@@ -127,6 +128,12 @@ def test_all_replicates_and_models_without_attention(store, capsys):
     assert "median S_rep over replicates" in said
     assert "(4 replicates)" in said
     assert "(2 replicates)" in said  # of attention
+    lines = [line for line in said.splitlines() if not line.startswith("  ") or " 1 of 1: " in line]
+    for place, line in enumerate(lines):  # each traced read stands below its replicate
+        if " 1 of 1: " in line:
+            assert lines[place - 1] in [
+                f"{row['key'][:12]} ({row['condition']})" for row in read(store, "replicates").to_pylist()
+            ]
     assert "trace-attention" not in rows_by_probe(store, key_of(store, "lstm"))
 
 
@@ -142,9 +149,12 @@ def test_what_cannot_be_traced_is_one_sentence(store, tmp_path, capsys):
     root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
     assert "--method shap must be one of trace, random, " in fails(["trace", root, key, "--method", "shap", *QUICK], capsys)
     assert "--method attention: it looks into causal" in fails(["trace", root, key, "--method", "attention", *QUICK], capsys)
-    assert "--set far is no set of tiny: write sparse or dense" in fails(["trace", root, key, "--set", "far", *QUICK], capsys)
+    assert "--set far is no set of tiny: write sparse or dense or online" in fails(
+        ["trace", root, key, "--set", "far", *QUICK], capsys
+    )
     assert "--glitches 0 must be at least 1" in fails(["trace", root, key, "--glitches", "0"], capsys)
     assert "--corpora 0 must be at least 1" in fails(["trace", root, key, "--corpora", "0"], capsys)
+    assert f"--seed {2**63 - 1} must be " in fails(["trace", root, key, "--seed", str(2**63 - 1), "--corpora", "2"], capsys)
     assert "strings = 0 must be at least 1" in fails(["trace", root, key, "--strings", "0"], capsys)
     assert "no key of the 4 replicates" in fails(["trace", root, "zz", *QUICK], capsys)
 

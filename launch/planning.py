@@ -85,12 +85,14 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
     for index, condition in enumerate(study.conditions):
         count = counts[index]
         lack = "lacks a set" if count["lacks a set"] == 1 else "lack a set"
+        missing = "missing" if study.adaptive is None else "more at most"  # its rule decides how many
         parts = [
             f"{count[state]} {said}"
-            for state, said in (("held", "held"), ("lacks a set", lack), ("missing", "missing"))
+            for state, said in (("held", "held"), ("lacks a set", lack), ("missing", missing))
             if count[state]
         ]
-        say(f"{condition.label}: {len(condition.seeds)} planned, {', '.join(parts)}")
+        least = "" if study.adaptive is None else f"{study.adaptive['minimum']} to "
+        say(f"{condition.label}: {least}{len(condition.seeds)} planned, {', '.join(parts)}")
     extra = len(set(sets_by_key) - planned)
     if extra:
         say(f"{extra} replicates in the store are not of this study file: they stay")

@@ -49,9 +49,9 @@ def study_settings(study: Study, sources: Sources) -> list[Setting]:
     values = {
         "question": study.question,
         **dict(leaves({"source": dict(study.source)})),
-        "evaluate.seed": study.evaluate_seed,
-        "evaluate.curve_every": study.curve_every,
     }
+    if not study.is_experimental:
+        values |= {"evaluate.seed": study.evaluate_seed, "evaluate.curve_every": study.curve_every}
     for scored in study.sets:
         where = f"evaluate.sets.{scored.name}"
         values |= {f"{where}.{name}": value for name, value in scored.definition.items()}

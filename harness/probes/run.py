@@ -4,6 +4,7 @@ What there is to run: `registry.py`.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -74,6 +75,9 @@ def run(
             add_rows = _compare if paired else _probe
             fresh = add_rows(store, rows, probe, count, settings, say)
             had = len(rows) - fresh
+            if paired and max(Counter((row["config"], row["stage"]) for row in rows).values()) == 1:
+                say(f"{store.study}: {probe} compares replicates of one condition, and no condition has two with kept weights")
+                continue
             say(f"{store.study}: {probe} of {fresh} replicates added, {had} had it")
             if had and asked is not None and not paired:
                 say(

@@ -7,10 +7,12 @@ does not inherit `heads`.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+import models
+import tasks
 from harness.study.conditions import conditions_of
 from harness.study.config import (
     Condition,
@@ -97,6 +99,8 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
     refuse_lost_replicates(smaller, merged, f"of scale {scale}")
     sets, seed, curve_every, watch = ((), 0, 10, None) if experimental else _evaluate(merged)
     conditions = conditions_of(merged, points, experimental)
+    if not experimental:
+        _refuse_idle_overrides(given, conditions)
     study = Study(
         name=_name(merged),
         question=typed(merged, "question", str, ""),
@@ -155,6 +159,7 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
     """The settings of a study, before anything is built from them."""
     given = parse_words(overrides)
     for words, source in ((tree, where), (given, "the command line")):
+        _refuse_without_section(words, tree, source)
         refuse_unknown(words, KEYS, source)
         refuse_resolvers(words, source)
     if "scales" in given:
@@ -183,6 +188,43 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
     first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)
     merged = resolve(_merge_with_rule(_merge_with_rule(first, second), last), where)
     return Sources(scale, base, smaller, given, (("study", first), (f"scale {scale}", second), ("command line", last)), merged)
+
+
+def _refuse_without_section(words: Tree, tree: Tree, where: str) -> None:
+    """StudyError for an option of a section that stands alone, such as `lr` instead of `train.lr`."""
+    nothing: Value = {} if "task" in tree else None  # a file may leave out `train`
+    nodes = {section: node for section in HASHED if isinstance(node := tree.get(section, nothing), dict)}
+    for key in words:
+        paths = [f"{section}.{key}" for section, node in nodes.items() if key in node or key in _options(section, node)]
+        if key not in KEYS and paths:
+            raise StudyError(f"{where} has no key {key!r}; did you mean {' or '.join(paths)}?")
+
+
+def _options(section: str, node: Tree) -> Collection[str]:
+    """The options of a section whose node in the study file is given."""
+    if section == "train":
+        return Train.__dataclass_fields__
+    kinds: dict[str, Mapping[str, type]] = {"task": tasks.REGISTRY, "model": models.REGISTRY}
+    kind = kinds.get(section, {}).get(str(node.get("name")))
+    return () if kind is None else [field.name for field in fields(kind)]
+
+
+_READ_BY = {  # options of a training that some optimizers or schedules alone read
+    **dict.fromkeys(("betas", "eps"), ("optimizer", ("adam", "adamw"))),
+    "final_lr": ("schedule", ("cosine",)),
+    **dict.fromkeys(("patience", "factor"), ("schedule", ("plateau",))),
+}
+
+
+def _refuse_idle_overrides(given: Tree, conditions: Sequence[Condition]) -> None:
+    """StudyError for a command-line key that no condition reads: it would give every replicate another key, and change nothing else."""
+    for name in mapping(given, "train"):
+        option, readers = _READ_BY.get(name, ("", ()))
+        if option and all(getattr(condition.train, option) not in readers for condition in conditions):
+            raise StudyError(
+                f"train.{name} on the command line changes nothing: it applies only to {option}: {' or '.join(readers)}, and no "
+                "condition has that; leave it out"
+            )
 
 
 def _is_experimental(merged: Tree, where: str) -> bool:

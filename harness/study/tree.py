@@ -70,6 +70,9 @@ def parse_words(overrides: Iterable[str]) -> Tree:
                 raise StudyError(f"{key[:40]}… on the command line has {len(key):,} characters, and a key at most {_MOST_KEY}")
         tree = OmegaConf.to_container(OmegaConf.from_dotlist(words), resolve=False)
     except (OmegaConfBaseException, yaml.YAMLError) as error:
+        if odd := re.search(r"Incompatible key type '(\w+)'\s+full_key: (\S*)", str(error)):
+            kind = "null" if odd[1] == "NoneType" else f"of type {odd[1]}"
+            raise StudyError(f"the command line: {odd[2]}: a key that is {kind} is not a word: put it in quotes") from error
         raise StudyError(
             f"the overrides {' '.join(map(public_override, words))} can't be read: {' '.join(str(error).split())}"
         ) from error

@@ -181,6 +181,11 @@ def _contrast(
     name: str,
     rates: bool,
 ) -> Contrast:
+    if not rates:
+        for members in (base, other):
+            ended = [replicate for replicate in members.values() if replicate.status == "finished"]
+            if ended and all(replicate.error(name) is None for replicate in ended):
+                return Contrast(condition, stage, name, 0, None, None, reason=f"{ended[0].condition} does not return it")
     missing = sum(_missing(replicate, name) for replicate in (*base.values(), *other.values()))
     if share_seeds(base) or share_seeds(other):
         return Contrast(condition, stage, name, missing, None, None, reason="replicates share seeds: no independent sample")
@@ -260,7 +265,8 @@ def _value_line(
     change, within = median_difference(first, second, paired)
     low, high = ends(within, measure)
     difference = f"{value(change, measure):.3g} [{low:.3g}, {high:.3g}]".replace("inf", "∞")
-    difference = "both medians are of diverged replicates" if np.isnan(change) else difference
+    if np.isnan(change) or np.isinf([*first, *second]).all():  # two diverged replicates of a pair count as equal
+        difference = "both medians are of diverged replicates"
     even = "not settled by any number: an even chance"
     reason = CANCEL if contrast.needed and contrast.needed.reason == CANCEL else even
     more = "settled" if contrast.needed is None else reason if contrast.needed.more is None else str(contrast.needed.more)

@@ -59,6 +59,11 @@ def show_pooled(
     name = baseline or next(iter(groups))
     if name not in groups:
         raise StudyError(f"there is no condition {name!r}; conditions: {'; '.join(groups)}")
+    if len(groups) == 1:
+        raise StudyError(
+            f"--across {across} pools all conditions of {manifest['study']}, and no other setting tells them apart: leave it out to "
+            f"compare the values of {_name(across)}"
+        )
     say(
         f"{manifest['study']}: conditions over all values of {across}, against {name}; P(better) above 0.5 is better than {name}."
     )

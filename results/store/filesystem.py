@@ -37,6 +37,11 @@ def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     try:
         filesystem, root = pyarrow.fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, ValueError, OSError) as error:
+        if option := re.search(r"Unexpected query parameter in \w+ URI: '([a-z_]{1,40})'", str(error)):
+            raise StudyError(
+                f"the store {public(uri)} has an option {option[1]!r} that is unknown: leave it out, or write another, such as "
+                "endpoint_override"
+            ) from None
         detail = "" if re.search("[@?]", uri) else f" ({reason(error)})"
         raise StudyError(f"{public(uri)} can't be opened as a store{detail}: write a path, file://, s3:// or gs://") from None
     if not root.isprintable():

@@ -9,6 +9,7 @@ from harness.planning.origins import condition_settings, show, study_settings
 from harness.study.load import from_tree, load, sources_of
 from launch.cli import main
 from launch.new_study import TEMPLATE
+from launch.planning import show_diff
 from results.store.tables import KEPT
 from tests.harness.tiny import STUDY
 
@@ -93,6 +94,9 @@ def test_the_replicates_of_an_adaptive_study_are_a_range(tmp_path):
     rule = "replicates={min: 3, max: 9, until: {zero_error: {set: sparse, half_width: 0.1}}}"
     lines = list(show(tmp_path / "study.yaml", [rule, "only=[lstm]"], True))
     assert "condition lstm: 3 to 9 replicates" in lines
+    said = []
+    show_diff(load(tmp_path / "study.yaml", [rule, "only=[lstm]", f"store={tmp_path / 'runs'}"]), said.append)
+    assert said == ["lstm: 3 to 9 planned, 9 more at most"]
 
 
 def test_init_writes_a_study_once(tmp_path, capsys, monkeypatch):
@@ -138,3 +142,9 @@ def test_what_the_new_study_explains_in_comments_is_valid_too():
     whole = yaml.safe_load(re.sub(r"^# (?=\w+: )", "", text, flags=re.MULTILINE))
     assert len(from_tree(whole).conditions) == 4
     assert len(from_tree(whole, ["scale=quick"]).conditions[0].seeds) == 2
+
+
+def test_a_study_of_experiments_shows_no_setting_that_it_would_refuse():
+    tree = {"name": "e", "experiment": {"name": "verified_sampling"}, "evaluate": {"metrics": {"wrong": "lower"}}}
+    found = [path for path in settings(tree, [])["study"] if path.startswith("evaluate.")]
+    assert found == ["evaluate.metrics.wrong"]

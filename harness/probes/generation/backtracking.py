@@ -28,6 +28,7 @@ from harness.probes.strings import SEED
 from models.model import Model
 from models.transformer.positions import ENCODINGS
 from models.transformer.transformer import Decoder, Transformer
+from results.errors import StudyError
 from tasks.generation.bracket_errors import KINDS, first_errors, valid
 from tasks.generation.bracket_strings import BracketStrings
 from tasks.task import Task
@@ -55,9 +56,9 @@ class Backtracking:
     def __post_init__(self) -> None:
         for name in ("left", "verifiers", "errors"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)} must be at least 1")
+                raise StudyError(f"--option {name}={getattr(self, name)} must be at least 1")
         if not 0 <= self.first_type <= 1:
-            raise ValueError(f"first_type = {self.first_type:g} must be from 0 to 1")
+            raise StudyError(f"--option first_type={self.first_type:g} must be from 0 to 1")
 
 
 def prompts(task: BracketStrings, settings: Backtracking, step: int, first: int, count: int) -> tuple[Tensor, Tensor]:

@@ -263,6 +263,23 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("task.lenght=32", "task.lenght is not an option of the flipflop; did you mean task.length?"),
         ("train.stpes=3", "train.stpes is not an option of the training; did you mean train.steps?"),
         ("trian.steps=3", "the command line has no key 'trian'; did you mean train?"),
+        ("lr=1", "the command line has no key 'lr'; did you mean train.lr?"),
+        ("steps=3", "the command line has no key 'steps'; did you mean train.steps?"),
+        ("layers=3", "the command line has no key 'layers'; did you mean model.layers?"),
+        ("length=32", "the command line has no key 'length'; did you mean task.length?"),
+        ("conditions={null: {}}", "the command line: conditions: a key that is null is not a word: put it in quotes"),
+        (
+            "train.final_lr=0.5",
+            "train.final_lr on the command line changes nothing: it applies only to schedule: cosine, and no",
+        ),
+        (
+            "train.patience=3",
+            "train.patience on the command line changes nothing: it applies only to schedule: plateau, and no",
+        ),
+        (
+            "train={optimizer: sgd, betas: [0.5, 0.9]}",
+            "train.betas on the command line changes nothing: it applies only to optim",
+        ),
         ("evaluate.curve_evry=3", "evaluate has no key 'curve_evry'; did you mean curve_every?"),
         ("evaluate.sets.sparse.p_ignor=0.9", "did you mean task.p_ignore?"),
         ("evaluate.sets.sparse.sequences=0", "evaluate.sets.sparse.sequences = 0 must be a whole number of at least 1"),

@@ -90,3 +90,11 @@ def test_a_condition_that_lacks_a_value_is_named(store, tmp_path):
     import_runs(found, path, Columns("seed", ("algorithm", "game"), {"score": ""}), "q", lambda text: None)
     with pytest.raises(StudyError, match="algorithm=fast has no condition with game=hard"):
         show_contrasts(found, None, lambda text: None, "game")
+
+
+def test_a_setting_that_alone_tells_the_conditions_apart_leaves_nothing_to_compare(tmp_path):
+    path, found = tmp_path / "scores.csv", open_store(tmp_path / "runs", "games")
+    path.write_text("game,seed,score\n" + "".join(f"{game},{seed},{seed}\n" for game in ("easy", "hard") for seed in range(4)))
+    import_runs(found, path, Columns("seed", ("game",), {"score": "higher"}), "q", lambda text: None)
+    with pytest.raises(StudyError, match=r"--across game pools all conditions .*: leave it out to compare the values of game"):
+        show_contrasts(found, None, print, "game")

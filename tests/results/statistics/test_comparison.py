@@ -240,6 +240,19 @@ def test_a_difference_of_nothing_has_no_sign_and_one_of_infinities_is_none():
         show_value_contrasts("made", rows, [measure], None, said.append)
     cells = [line.split("|")[8].strip() for line in said if line.startswith("| other")]
     assert cells == ["0 [0, 0]", "both medians are of diverged replicates"]
+    said.clear()
+    show_value_contrasts(
+        "made", _replicates("base", errors) + _replicates("other", errors), [measure], None, said.append
+    )  # pairs
+    assert "| both medians are of diverged replicates |" in next(line for line in said if line.startswith("| other"))
+
+
+def test_a_metric_that_a_condition_does_not_return_is_missing_from_none_of_its_replicates():
+    measure, said = Measure("result", "sparse", "lower", True, "number"), []
+    rows = [replace(replicate, status="finished") for replicate in _replicates("base", [None] * 9)]
+    show_value_contrasts("made", rows + _replicates("other", [0.1] * 9), [measure], None, said.append)
+    (line,) = (line for line in said if line.startswith("| other"))
+    assert [cell.strip() for cell in line.split("|")][4:6] == ["0", "base does not return it"]
 
 
 def shown(monkeypatch, replicates):

@@ -402,11 +402,19 @@ def test_a_relative_path_is_made_absolute(tmp_path, monkeypatch):
     "uri", ["s3://ID:SECRET@/x", "nope://ID:SECRET@host/x?secret_key=SECRET", "s3://bucket/x?token=SECRET"]
 )
 def test_credentials_in_a_uri_are_never_repeated(uri):
-    with pytest.raises(StudyError, match=r"can't be opened as a store|names no bucket") as caught:
+    with pytest.raises(StudyError, match=r"can't be opened as a store|names no bucket|an option 'token' that is") as caught:
         open_store(uri, "study")
     assert "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(("scheme", "who"), [("s3", "ID:SECRET@"), ("gs", "")])
+def test_an_unknown_option_of_a_uri_is_named(scheme, who):
+    with pytest.raises(
+        StudyError, match=f"^the store {scheme}://bucket/x has an option 'endpoint' that is unknown: leave it out"
+    ):
+        open_store(f"{scheme}://{who}bucket/x?endpoint=http://localhost:9", "study")
 
 
 def test_a_study_name_stays_inside_the_store(tmp_path):

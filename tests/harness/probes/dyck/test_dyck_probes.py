@@ -154,8 +154,12 @@ def _probed(store, probe, strings=2):
 @pytest.mark.parametrize("compacts", [compact, lambda store: None])
 def test_replicates_of_a_condition_are_compared_once_and_late_ones_with_all_before_them(tmp_path, compacts):
     store = open_store(str(tmp_path), "brackets")
-    for fields in ({}, {"attention": "uniform"}):
-        _train(store, [1, 2], **fields)
+    _train(store, [1])
+    said, rows = _probed(store, "variation")
+    assert said == ["brackets: variation compares replicates of one condition, and no condition has two with kept weights"]
+    assert rows == []
+    _train(store, [2])
+    _train(store, [1, 2], attention="uniform")
     said, rows = _probed(store, "variation")
     assert said == ["brackets: variation of 2 replicates added, 2 had it"]  # the first of each condition has none before it
     assert len(rows) == 2 * 3

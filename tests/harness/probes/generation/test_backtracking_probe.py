@@ -6,10 +6,12 @@ import torch
 import models
 from harness.draw import Draw
 from harness.experiments.generation import samplers
+from harness.probes import run as probes
 from harness.probes.generation import backtracking, verifier
 from harness.probes.generation.backtracking import Backtracking, generation, prompts
 from harness.probes.generation.generator import TrainedGenerator
 from harness.probes.generation.verifier import ExactVerifier, Examples, RandomVerifier, Recorded, examples, trained
+from results.errors import StudyError
 from results.rows.probe_values import parts
 from tasks.generation.bracket_errors import first_errors, valid
 from tasks.generation.bracket_strings import END, START, BracketStrings
@@ -182,3 +184,9 @@ def test_a_generator_without_errors_has_no_verifier_and_still_rows():
     found = _rows(Flawless, 20)
     assert found["fresh top=1 plain wrong"] == found["verifier examples"] == found["error prompts"] == 0
     assert not [item for item in found if "verifier=" in item]
+
+
+@pytest.mark.parametrize("option", ["errors=0", "left=0", "verifiers=-1", "first_type=2"])
+def test_an_option_that_cannot_be_is_one_sentence(option):
+    with pytest.raises(StudyError, match=f"--option {option} must be "):
+        probes.run([], "backtracking", None, None, print, [option])

@@ -12,6 +12,7 @@ from results.dashboards.publish import project
 from results.errors import StudyError
 from results.report.family import compared_sets
 from results.report.family_sections import FAMILIES
+from results.rows.measures import is_experimental
 from results.rows.summary import online_sets
 from results.store.manifest import manifest_of, stage_of
 from results.store.tables import Store
@@ -24,8 +25,8 @@ _SHOWN = ("error_min", "error_median", "error_max")
 class Content:
     """The parts of a study that a layout shows.
 
-    Conditions as the history names them, the sets scored during training, the two sets whose errors are drawn against each other, and
-    whether the study has claims.
+    Conditions as the history names them, the sets scored during training, the two sets whose errors are drawn against each other,
+    whether the study has claims, and the figure of all replicates, which is another one for experiments.
     """
 
     study: str
@@ -34,6 +35,7 @@ class Content:
     online: list[str]
     compared: tuple[str, str] | None
     claims: bool
+    distributions: str = "violins"
 
 
 def content_of(store: Store) -> Content:
@@ -50,6 +52,7 @@ def content_of(store: Store) -> Content:
         online_sets(manifest),
         compared_sets(manifest, FAMILIES),
         bool(manifest.get("claims")),
+        "values" if is_experimental(manifest) else "violins",
     )
 
 
@@ -77,8 +80,13 @@ def report(content: Content) -> Any:
     runs = wr.Runset(name=content.study, filters=f"Config('study') = '{content.study}'")
     runs._id = view_name(content)
     blocks = [wr.P(content.question or content.study), wr.P(_HOW["study"])]
+    how = (
+        _HOW
+        if content.distributions == "violins"
+        else _HOW | {"Distributions": "Every replicate of each condition, by metric."}
+    )
     for name, panels in _sections(wr, content).items():
-        blocks += [wr.H2(name), wr.P(_HOW[name])] if name in _HOW else [wr.H2(name)]
+        blocks += [wr.H2(name), wr.P(how[name])] if name in how else [wr.H2(name)]
         blocks.append(wr.PanelGrid(runsets=[runs], panels=panels))
     return wr.Report(
         entity="", project=project(), title=title(content), description=content.question, blocks=blocks, width="fluid"
@@ -113,7 +121,7 @@ def _sections(wr: Any, content: Content) -> dict[str, list[Any]]:
         )
         for name in content.online
     ]
-    pictures = [wr.MediaBrowser(title="violins", media_keys=["violins"], num_columns=1)]
+    pictures = [wr.MediaBrowser(title=content.distributions, media_keys=[content.distributions], num_columns=1)]
     singles = [
         wr.LinePlot(
             title=f"{name}: replicates by condition",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import wandb
 
+from harness.exchange.finished_runs import Columns, import_runs
 from launch.cli import main
 from results.dashboards.dashboard import show_dashboard
 from results.dashboards.dashboard_layout import content_of, report, spec, workspace
@@ -81,6 +82,19 @@ def test_the_workspace_shows_what_is_published_and_nothing_else(study: Store) ->
     assert "config:study.value" in json.dumps(layout) or '"name": "study' in json.dumps(layout)
     for run in runs.values():
         assert run.config["study"] == "synthetic"
+
+
+def test_the_workspace_of_experiments_shows_the_figure_that_they_have(tmp_path: Path) -> None:
+    path, store = tmp_path / "runs.csv", open_store(tmp_path / "runs", "rates")
+    path.write_text("lr,seed,accuracy\n" + "".join(f"{lr},{seed},0.{seed}{lr}\n" for lr in (1, 2) for seed in range(3)))
+    import_runs(store, path, Columns("seed", ("lr",), {"accuracy": "higher"}), "Which?", lambda text: None)
+    own = next(runs_of(store, "study", rows_of(store)))
+    found = sections(json.loads(spec(workspace(content_of(store)))))
+    assert (
+        [panel["config"]["mediaKeys"] for panel in found["Distributions"]] == [["values"]] == [[name] for name in own.figures]
+    )
+    assert sorted(map(table_of, found["Tables"])) == sorted(own.tables)
+    assert "by metric" in spec(report(content_of(store)))
 
 
 def test_the_report_begins_with_the_question_and_has_the_same_panels(study: Store) -> None:

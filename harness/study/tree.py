@@ -62,7 +62,10 @@ def parse_words(overrides: Iterable[str]) -> Tree:
     keys = [word.split("=", 1)[0] for word in words]
     for one, other in itertools.combinations(keys, 2):
         if overlap(one, other):
-            raise StudyError(f"{one} and {other} on the command line set the same thing: keep one")
+            if one == other:
+                raise StudyError(f"{one} on the command line is given twice: keep one")
+            mode = ", or write wandb.mode=… in place of wandb=…" if "wandb" in (one, other) else ""
+            raise StudyError(f"{one} and {other} on the command line set the same thing: keep one{mode}")
     try:
         for word, key in zip(words, keys, strict=True):
             refuse_odd_yaml(word.partition("=")[2], f"{key}=… on the command line", numbered=False)

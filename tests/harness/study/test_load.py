@@ -376,7 +376,9 @@ def test_an_override_without_an_effect_is_refused():
     assert "the study gives seeds" in _refused("replicates=3", seeds={"init": 0, "data": 0})
     lost = _refused("scale=x", seeds={"init": 0, "data": 0}, scales={"x": {"replicates": 3}})
     assert lost.startswith("replicates of scale x changes nothing: the study gives seeds")
-    assert "set the same thing" in _refused("train.lr=1", "train.lr=2")
+    assert "train.lr on the command line is given twice: keep one" in _refused("train.lr=1", "train.lr=2")
+    assert "train and train.lr on the command line set the same thing: keep one" in _refused("train={lr: 1}", "train.lr=2")
+    assert "or write wandb.mode=… in place of wandb=…" in _refused("wandb=online", "wandb.runs=condition")
     two = {"a": {"train.lr": 0.1}, "b": {}}
     assert "only=[…]" in _refused("conditions={}", conditions=two)
     for word in ("evaluate.sets={}", "evaluate.sets.sparse={}", "conditions.a={}"):

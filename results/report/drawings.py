@@ -119,11 +119,12 @@ def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table)
 
 def _distance_caption(by_set: Mapping[str, Mapping[str, figures.Profile]], answers: str) -> str:
     each = " Light: each replicate." if figures.each_is_drawn(by_set) else ""
+    bins = "" if figures.bins_are_single(by_set) else " A point stands for a bin of distances, at its geometric mean."
     hidden = "; only the condition pointed at has it" if max(map(len, by_set.values())) > figures.MOST_BANDS else ""
     return (
         f"Bold: the error rate of a condition, pooled over its replicates without the diverged ones.{each} Dashed: the median over "
         f"replicates. Shading: from the 25 % to the 75 % quantile, where one replicate has enough {answers} to show the pooled "
-        f"rate{hidden}. A point stands for a bin of distances, at its geometric mean. An open triangle is the upper bound of a bin "
+        f"rate{hidden}.{bins} An open triangle is the upper bound of a bin "
         f"without an error (95 %, if {answers} are independent); bins without {answers} are left out."
     )
 

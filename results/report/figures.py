@@ -152,6 +152,11 @@ def each_is_drawn(profiles: Mapping[str, Mapping[str, Profile]]) -> bool:
     return sum(len(profile.errors) for by in profiles.values() for profile in by.values()) <= MAX_LINES
 
 
+def bins_are_single(profiles: Mapping[str, Mapping[str, Profile]]) -> bool:
+    """Whether each bin of a figure over distance holds one whole number, such as a depth; its axis is linear then."""
+    return all((profile.hi - profile.lo == 1).all() for by in profiles.values() for profile in by.values())
+
+
 def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
     """A panel an evaluation set: bold, the rate pooled over a condition's replicates; light, each; dashed and shaded, their quartiles.
 
@@ -159,7 +164,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
     replicate are too few to show the pooled rate.
     """
     rates = {(name, condition): _rates(profile) for name, by in profiles.items() for condition, profile in by.items()}
-    every = each_is_drawn(profiles)
+    every, single = each_is_drawn(profiles), bins_are_single(profiles)
     scale = error_scale(*(values for rate in rates.values() for values in rate))
     conditions = list(dict.fromkeys(condition for by in profiles.values() for condition in by))
     with titled_panels(profiles, 4.1, 3.8, axis_label, "error rate", "y", 0.2 + 0.1 * len(conditions)) as (figure, panels):
@@ -167,7 +172,8 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
         for panel, (name, by) in zip(panels, profiles.items(), strict=True):
             for condition, profile in by.items():
                 i = conditions.index(condition)
-                colour, centre = colour_of(i), np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
+                colour = colour_of(i)
+                centre = profile.lo if single else np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
                 of_replicates, pooled, bounds, (low, median, high) = rates[name, condition]
                 for row, rate in enumerate(of_replicates if every else ()):
                     (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=faint(len(of_replicates)))
@@ -180,9 +186,12 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 (handles[condition],) = panel.plot(centre, scale.place(pooled), color=colour, **style)
                 for artist in (dashed, above, handles[condition]):
                     tell(artist, condition)
-            panel.set_xscale("log", base=2)
-            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+            if single:
+                panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
+            else:
+                panel.set_xscale("log", base=2)
+                panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+                panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
             error_axis(panel, scale, "y")
         legend(figure, handles)
     return figure
@@ -302,6 +311,7 @@ def titled_panels(
             unused.set_axis_off()
         yield figure, axes[:count]
         plain_log_labels(figure)
+        _whole_ticks(figure)
 
 
 def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int) -> None:
@@ -413,8 +423,10 @@ def legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
     if len(handles) > 1:
         names = [_visible(name) for name in handles]
         # a character takes about 6 points, and 40 go to the line or marker and its margins
-        columns = max(1, int(figure.get_figwidth() * 72 / (6 * max(map(len, names)) + 40)))
-        figure.legend(list(handles.values()), names, loc="outside upper left", ncols=min(columns, 4), handletextpad=0.5)
+        columns = min(max(1, int(figure.get_figwidth() * 72 / (6 * max(map(len, names)) + 40))), 4)
+        # a row takes 0.2 inches; a figure has room for two entries a row
+        figure.set_figheight(figure.get_figheight() + max(0.0, 0.2 * -(-len(names) // columns) - 0.1 * len(names)))
+        figure.legend(list(handles.values()), names, loc="outside upper left", ncols=columns, handletextpad=0.5)
 
 
 def light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
@@ -476,6 +488,15 @@ def plain_log_labels(figure: Figure) -> None:
             axis.set_major_formatter(formatter)
         if isinstance(axis.get_minor_formatter(), mpl.ticker.LogFormatterMathtext):
             axis.set_minor_formatter(formatter)
+
+
+def _whole_ticks(figure: Figure) -> None:
+    """Put ticks at whole numbers where all lines of a panel have points at such alone, as over steps or layers."""
+    for panel in figure.axes:
+        places = [np.asarray(line.get_xdata(), dtype=np.float64) for line in panel.lines]
+        locator = panel.xaxis.get_major_locator()
+        if isinstance(locator, mpl.ticker.AutoLocator) and places and all((at == np.round(at)).all() for at in places):
+            locator.set_params(integer=True)
 
 
 def plain(value: float) -> str:

@@ -75,3 +75,16 @@ def test_a_profile_shows_the_quartiles_over_replicates_where_there_are_reads() -
     figure = errors_by_distance({"rare": {"c0": profile}}, "distance")
     assert [line.get_linestyle() for line in figure.axes[0].lines].count("--") == 1
     assert len(figure.axes[0].collections) == 1
+
+
+def test_bins_of_one_number_each_stand_on_a_linear_axis() -> None:
+    """Such as levels from 0, which has no place on a logarithmic axis."""
+    lo = np.arange(5.0)
+    errors, count = np.ones((3, 5)), np.full((3, 5), 10.0)
+    figure = errors_by_distance({"rare": {"c0": Profile(lo, lo + 1, errors, count)}}, "level")
+    (panel,) = figure.axes
+    assert panel.get_xscale() == "linear"
+    assert {0, 1, 2, 3, 4} <= set(panel.get_xticks())
+    assert lo.tolist() in [line.get_xdata().tolist() for line in panel.lines if len(line.get_xdata()) == 5]
+    binned = errors_by_distance({"rare": {"c0": Profile(lo + 1, 2 * lo + 2, errors, count)}}, "distance")
+    assert binned.axes[0].get_xscale() == "log"

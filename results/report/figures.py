@@ -5,6 +5,7 @@ for the same values. Colours are Okabe and Ito's, legible on dark and light; tex
 """
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from results.report.page_template import superscript
 from results.report.palette import INK, PAPER, Style, colour_of, marker_of
-from results.report.plot_data import log_coordinates, tell
+from results.report.plot_data import log_coordinates, name_panel, tell
 from results.statistics.intervals import Floats, quantile
 
 Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
@@ -33,6 +34,9 @@ MANY_PANELS = (
     12  # panels of a figure, above which only the first row and column get room for axes, and axes have no minor ticks
 )
 MOST_BANDS = 3  # shaded bands of a panel that can be told apart
+LARGEST_SINGLE = 32  # distance up to which a linear axis is legible
+NONE = 0.7  # place of the distance 0 on a logarithmic axis
+WIDEST_NAME = 28  # characters of the name of a column
 MAX_LINES = 300  # light lines of single replicates over distance; more are left out, the pooled rate stays
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -153,8 +157,9 @@ def each_is_drawn(profiles: Mapping[str, Mapping[str, Profile]]) -> bool:
 
 
 def bins_are_single(profiles: Mapping[str, Mapping[str, Profile]]) -> bool:
-    """Whether each bin of a figure over distance holds one whole number, such as a depth; its axis is linear then."""
-    return all((profile.hi - profile.lo == 1).all() for by in profiles.values() for profile in by.values())
+    """Whether each bin of a figure over distance holds one small whole number, such as a depth; its axis is linear then."""
+    every = [profile for by in profiles.values() for profile in by.values()]
+    return all(bool((each.hi - each.lo == 1).all() and (each.lo <= LARGEST_SINGLE).all()) for each in every)
 
 
 def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label: str) -> Figure:
@@ -173,7 +178,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             for condition, profile in by.items():
                 i = conditions.index(condition)
                 colour = colour_of(i)
-                centre = profile.lo if single else np.sqrt(np.maximum(profile.lo, 0.7) * np.maximum(profile.hi - 1, 0.7))
+                centre = profile.lo if single else np.sqrt(np.maximum(profile.lo, NONE) * np.maximum(profile.hi - 1, NONE))
                 of_replicates, pooled, bounds, (low, median, high) = rates[name, condition]
                 for row, rate in enumerate(of_replicates if every else ()):
                     (light,) = panel.plot(centre, scale.place(rate), color=colour, lw=0.7, alpha=faint(len(of_replicates)))
@@ -186,11 +191,10 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
                 (handles[condition],) = panel.plot(centre, scale.place(pooled), color=colour, **style)
                 for artist in (dashed, above, handles[condition]):
                     tell(artist, condition)
-            if single:
-                panel.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
-            else:
+            if not single:
                 panel.set_xscale("log", base=2)
-                panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+                panel.xaxis.set_major_locator(DistanceLocator(base=2))
+                panel.xaxis.set_major_formatter(lambda value, _: "0" if value == NONE else f"{value:g}")
                 panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
             error_axis(panel, scale, "y")
         legend(figure, handles)
@@ -303,7 +307,8 @@ def titled_panels(
         figure = Figure(figsize=(width * columns + 0.9, height * rows + above), layout="constrained")
         axes = list(figure.subplots(rows, columns, sharey=shared == "y", squeeze=False).flat)
         for panel, title in zip(axes, titles, strict=False):
-            panel.set_title(title)
+            panel.set_title(_fitting(title, width, 0.9 / columns))
+            name_panel(panel, title)
             panel.set_xlabel(x)
         for panel in axes[:count:columns]:
             panel.set_ylabel(y)
@@ -311,7 +316,7 @@ def titled_panels(
             unused.set_axis_off()
         yield figure, axes[:count]
         plain_log_labels(figure)
-        _whole_ticks(figure)
+        plain_linear_labels(figure)
 
 
 def _strip(panel: Axes, scale: ErrorScale, at: int, errors: Floats, colour: str, most: int) -> None:
@@ -342,22 +347,24 @@ def points_and_quantiles(
     colour: str,
     place: Callable[[ArrayLike], Floats] = np.asarray,
     shift: Floats | float = 0.0,
-) -> None:
+) -> Line2D:
     """A point a replicate, spread around x = `at`, and marks at minimum, quartiles and maximum; `place`: coordinates of values, to which
-    those of the points add `shift`."""
+    those of the points add `shift`. Returns the points."""
     places = place(values)
     spread = np.empty(values.size)
     spread[np.argsort(places, kind="stable")] = _spread(values.size, 2)
     size = 4.5 if values.size <= 60 else 2.6
-    panel.plot(at + 0.3 * spread, places + shift, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
+    (points,) = panel.plot(at + 0.3 * spread, places + shift, "o", ms=size, mfc=colour, mec=PAPER, mew=0.3, alpha=0.75)
     if values.size:
         for q, reach in ((0.0, 0.14), (0.25, 0.22), (0.5, 0.34), (0.75, 0.22), (1.0, 0.14)):
             y = float(place(quantile(values, q)))
             panel.plot([at - reach, at + reach], [y, y], color=INK, lw=2.2 if q == 0.5 else 1, solid_capstyle="butt")
+    return points
 
 
 def name_columns(panel: Axes, conditions: Sequence[str]) -> None:
-    """Conditions as the names of columns, turned where they would not fit side by side."""
+    """Conditions as the names of columns, turned where they would not fit side by side; long ones are shortened."""
+    conditions = [shortened(name, WIDEST_NAME) for name in conditions]
     fit = len(conditions) <= 4 and max(map(len, conditions), default=0) <= 12
     turned: Style = {} if fit else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     panel.set_xlim(-0.6, len(conditions) - 0.4)
@@ -421,8 +428,8 @@ def error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], cou
 
 def legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
     if len(handles) > 1:
-        names = [_visible(name) for name in handles]
         # a character takes about 6 points, and 40 go to the line or marker and its margins
+        names = [_visible(shortened(name, int((figure.get_figwidth() * 72 - 40) / 6))) for name in handles]
         columns = min(max(1, int(figure.get_figwidth() * 72 / (6 * max(map(len, names)) + 40))), 4)
         # a row takes 0.2 inches; a figure has room for two entries a row
         figure.set_figheight(figure.get_figheight() + max(0.0, 0.2 * -(-len(names) // columns) - 0.1 * len(names)))
@@ -431,6 +438,22 @@ def legend(figure: Figure, handles: Mapping[str, Line2D]) -> None:
 
 def light_and_bold(light: str, bold: str) -> dict[str, Line2D]:
     return {light: Line2D([], [], color=INK, lw=0.8, alpha=0.4), bold: Line2D([], [], color=INK, lw=2)}
+
+
+def shortened(name: str, most: int) -> str:
+    """The name in at most so many characters: a longer one goes without the sections of its options, then without its middle."""
+    if len(name) > most:
+        name = re.sub(r"\b(task|model|train|experiment)\.", "", name)
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[len(name) - (most - 1) // 2 :]}"
+
+
+def _fitting(title: str, width: float, beside: float) -> str:
+    """The title of a panel of this width in inches, shortened where it would reach over the room beside it too."""
+    if len(title) * 12 <= 72 * width:  # no letter is wider
+        return title
+    bold = mpl.font_manager.FontProperties(family="DejaVu Sans", weight="bold", size=STYLE["axes.titlesize"])
+    points = float(mpl.textpath.TextPath((0, 0), title.replace("$", "S"), prop=bold).get_extents().width)
+    return title if points <= 72 * (width + beside) - 8 else shortened(title, int(len(title) * (72 * width - 8) / points))
 
 
 def _visible(name: str) -> str:
@@ -480,6 +503,66 @@ class PlainLogFormatter(mpl.ticker.LogFormatter):
         return plain(value) if super().__call__(value, pos) else ""
 
 
+class DistanceLocator(mpl.ticker.LogLocator):
+    """Powers, and the place of the distance 0 where the axis reaches it."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        ticks = np.asarray(super().tick_values(vmin, vmax))
+        return np.array([NONE, *ticks[ticks >= 1]]) if min(vmin, vmax) <= NONE else ticks
+
+
+class RoomyLocator(mpl.ticker.AutoLocator):
+    """The ticks of `AutoLocator`; fewer where their labels would overlap along a horizontal axis, or only whole numbers."""
+
+    def __init__(self, panel: Axes, whole: bool) -> None:
+        super().__init__()
+        self._panel, self._whole = panel, whole
+        self.set_params(integer=whole)
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        ticks = np.asarray(super().tick_values(vmin, vmax))
+        shown = ticks[(ticks >= min(vmin, vmax)) & (ticks <= max(vmin, vmax))]
+        labels = self._panel.xaxis.get_major_formatter().format_ticks(shown.tolist())
+        points = self._panel.get_window_extent().width * 72 / self._panel.figure.dpi
+        room = int(points / (6.4 * max(map(len, labels), default=1) + 2))  # of labels of 10 points
+        if len(shown) <= max(room, 2):
+            return ticks
+        fewer = mpl.ticker.MaxNLocator(max(room - 1, 1), steps=[1, 2, 2.5, 5, 10], integer=self._whole)
+        return fewer.tick_values(vmin, vmax)
+
+
+class PowerFormatter(mpl.ticker.ScalarFormatter):
+    """Labels with their own power of ten: matplotlib's stands above the axis, where the title of the panel is."""
+
+    def __init__(self) -> None:
+        super().__init__(useOffset=False)
+
+    def __call__(self, value: float, pos: int | None = None) -> str:
+        label, power = super().__call__(value, pos), super().get_offset().replace("\N{MINUS SIGN}", "-")  # such as 1e-10
+        return f"{label}×{_power(int(power.removeprefix('1e')))}" if value and power else label
+
+    def get_offset(self) -> str:
+        return ""
+
+
+def plain_linear_labels(figure: Figure) -> None:
+    """Give linear axes that still have matplotlib's own ticks and labels such ones as neither overlap each other nor the title."""
+    for panel in figure.axes:
+        for axis in (panel.xaxis, panel.yaxis):
+            if axis.get_scale() != "linear" or type(axis.get_major_formatter()) is not mpl.ticker.ScalarFormatter:
+                continue
+            if axis is panel.yaxis:
+                axis.set_major_formatter(PowerFormatter())
+            elif type(axis.get_major_locator()) is mpl.ticker.AutoLocator:
+                axis.set_major_locator(RoomyLocator(panel, _whole(panel)))
+
+
+def _whole(panel: Axes) -> bool:
+    """Whether every line of a panel is drawn at whole numbers only."""
+    places = [np.asarray(line.get_xdata(), dtype=np.float64) for line in panel.lines if line.get_transform() == panel.transData]
+    return bool(places) and all((at[np.isfinite(at)] % 1 == 0).all() for at in places)
+
+
 def plain_log_labels(figure: Figure) -> None:
     """Give plain labels to logarithmic axes that still have matplotlib's own, which are markup that figures do not parse."""
     for axis in (axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis) if axis.get_scale() == "log"):
@@ -488,15 +571,6 @@ def plain_log_labels(figure: Figure) -> None:
             axis.set_major_formatter(formatter)
         if isinstance(axis.get_minor_formatter(), mpl.ticker.LogFormatterMathtext):
             axis.set_minor_formatter(formatter)
-
-
-def _whole_ticks(figure: Figure) -> None:
-    """Put ticks at whole numbers where all lines of a panel have points at such alone, as over steps or layers."""
-    for panel in figure.axes:
-        places = [np.asarray(line.get_xdata(), dtype=np.float64) for line in panel.lines]
-        locator = panel.xaxis.get_major_locator()
-        if isinstance(locator, mpl.ticker.AutoLocator) and places and all((at == np.round(at)).all() for at in places):
-            locator.set_params(integer=True)
 
 
 def plain(value: float) -> str:
@@ -509,4 +583,4 @@ def plain(value: float) -> str:
 
 
 def _power(exponent: int) -> str:
-    return f"10{superscript(str(exponent))}" if exponent else "1"
+    return f"10{superscript(str(exponent))}" if exponent not in (0, 1) else f"{10**exponent}"

@@ -50,7 +50,7 @@ class NotDrawable(Exception):
 
 
 # attributes of artists and axes, so that they stay with a figure that is sent to another process
-_TOLD, _LOGS = "_told", "_log_coordinates"
+_TOLD, _LOGS, _TITLE = "_told", "_log_coordinates", "_whole_title"
 
 
 def tell(artist: Artist, name: str, rows: Sequence[int] = (), quiet: bool = False, texts: Sequence[str] = ()) -> None:
@@ -61,6 +61,11 @@ def tell(artist: Artist, name: str, rows: Sequence[int] = (), quiet: bool = Fals
 def log_coordinates(panel: Axes, direction: str) -> None:
     """Mark the coordinates along an axis of a panel, "x" or "y", as logarithms to base 10."""
     vars(panel).setdefault(_LOGS, set()).add(direction)
+
+
+def name_panel(panel: Axes, title: str) -> None:
+    """Attach the whole title of a panel, which the figure's files may show shortened."""
+    vars(panel)[_TITLE] = title
 
 
 def plot_data(figure: Figure) -> Spec:
@@ -83,7 +88,7 @@ def plot_data(figure: Figure) -> Spec:
 def _panel(axes: Axes) -> Spec:
     size = axes.get_window_extent()
     return {
-        "title": axes.get_title(loc="left") or axes.get_title(),
+        "title": vars(axes).get(_TITLE) or axes.get_title(loc="left") or axes.get_title(),
         "x": _axis(axes, "x"),
         "y": _axis(axes, "y"),
         "shape": [round(size.width / axes.figure.dpi, 2), round(size.height / axes.figure.dpi, 2)],  # inches
@@ -114,6 +119,7 @@ def _axis(axes: Axes, direction: str) -> Spec:
         "ticks": ticks,
         "grid": any(line.get_visible() for line in axis.get_gridlines()),
         "kind": "log" if numeric else "names" if named else "linear",
+        **({"bands": 1} if direction in vars(axes).get(_LOGS, ()) else {}),  # beyond its breaks
     }
 
 

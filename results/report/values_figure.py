@@ -17,14 +17,19 @@ from results.report.figures import (
     points_and_quantiles,
     titled_panels,
 )
+from results.report.page_template import format_real
 from results.report.palette import colour_of
+from results.report.plot_data import tell
 
 Values = Mapping[str, Floats]  # by condition; diverged replicates are left out
+Places = Mapping[
+    str, Sequence[tuple[int, int]]
+]  # by condition, of each of its replicates: the place in the study's list, the seed
 
 
-def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -> Figure:
+def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool], places: Mapping[str, Places]) -> Figure:
     """Draw a panel for each metric, with a point for each replicate and their quartiles. log: which metrics have a log axis; zeros
-    lie below its break."""
+    lie below its break. places: by metric, of the replicates that `values` has."""
     conditions = list(dict.fromkeys(name for by in values.values() for name in by))
     width = min(max(0.9 * len(conditions), 2.8), 12)
     columns = 1 if width > 6 else None
@@ -32,11 +37,20 @@ def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -
         for panel, (name, by) in zip(panels, values.items(), strict=True):
             scale = error_scale(*by.values()) if log[name] else None
             for column, condition in enumerate(conditions):
-                values_of, colour = by.get(condition, np.empty(0)), colour_of(column)
+                values_of, colour, before = by.get(condition, np.empty(0)), colour_of(column), set(panel.get_children())
                 if scale is None:
-                    points_and_quantiles(panel, column, values_of, colour)
+                    points = points_and_quantiles(panel, column, values_of, colour)
                 else:
-                    points_and_quantiles(panel, column, values_of, colour, scale.place, 0.55 * jitter(values_of, scale, 3))
+                    shift = 0.55 * jitter(values_of, scale, 3)
+                    points = points_and_quantiles(panel, column, values_of, colour, scale.place, shift)
+                for artist in set(panel.get_children()) - before:
+                    tell(artist, condition)
+                whose = places[name].get(condition, ())
+                said = [
+                    f"{condition}: seed {seed}, {name} {format_real(float(value))}"
+                    for (_, seed), value in zip(whose, values_of, strict=True)
+                ]
+                tell(points, condition, [place for place, _ in whose], texts=said)
             name_columns(panel, conditions)
             if scale is None:
                 panel.grid(axis="y")
@@ -48,9 +62,10 @@ def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool]) -
 def curves_by_condition(curves: Mapping[str, Sequence[Curve]], label: str, log: bool) -> Figure:
     """A panel a condition: each replicate's values by step, light, and their median, bold."""
     with titled_panels(curves, 4.1, 3.4, "step", label, "y", columns=3) as (figure, panels):
-        for place, (panel, by) in enumerate(zip(panels, curves.values(), strict=True)):
-            light_curves(panel, place, by)
-            panel.plot(*median_by_step(by), color=colour_of(place), lw=2)
+        for place, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=True)):
+            light_curves(panel, place, by, condition)
+            (median,) = panel.plot(*median_by_step(by), color=colour_of(place), lw=2)
+            tell(median, condition)
             panel.grid(axis="y")
             if log:
                 panel.set_yscale("log")

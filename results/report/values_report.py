@@ -77,13 +77,18 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
     """Every figure that there are rows for."""
     every_group = grouped((replicate.condition, replicate) for replicate in planned)
     groups = dict(list(every_group.items())[:MAX_DRAWN])
-    values, drawings = {}, list[Drawing]()
+    values, places, drawings = {}, {}, list[Drawing]()
+    place_of = {replicate.key: place for place, replicate in enumerate(planned)}
     numbers_of = [measure for measure in measures if measure.kind == "number"]
     for measure in numbers_of[:MAX_PANELS]:
         by_condition = {name: errors_of(members, measure.label) for name, members in groups.items()}
         finite = {name: measure.sign * numbers[np.isfinite(numbers)] + 0.0 for name, numbers in by_condition.items()}
         if any(numbers.size for numbers in finite.values()):
             values[measure.label] = finite
+            places[measure.label] = {
+                name: [(place_of[each.key], each.init_seed) for each in members if np.isfinite(_number(each, measure))]
+                for name, members in groups.items()
+            }
     if not values:
         return drawings
     log = {name: wants_log_axis(*by.values()) for name, by in values.items()}
@@ -92,7 +97,7 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
         "where no value is negative and the largest is over 100 times the smallest; a 0 lies below its break."
     )
     caption += _first_of(MAX_PANELS, len(numbers_of), "metric") + _first_of(MAX_DRAWN, len(every_group), "condition")
-    drawings.append(Drawing("values", "Values by condition", caption, values_by_condition(values, log)))
+    drawings.append(Drawing("values", "Values by condition", caption, values_by_condition(values, log, places)))
     for measure in measures:
         if measure.label in values and (curves := _curves(groups, measure, evaluations)):
             title = f"{measure.label} by step"
@@ -102,6 +107,12 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
             caption += _first_of(MAX_PANELS, len(every_group), "condition")
             drawings.append(Drawing(f"curves-{measure.label}", title.capitalize(), caption, figure))
     return drawings
+
+
+def _number(replicate: Replicate, measure: Measure) -> float:
+    """The cost of a replicate; NaN where it has none."""
+    cost = replicate.error(measure.label)
+    return np.nan if cost is None else cost
 
 
 def _first_of(shown: int, total: int, noun: str) -> str:

@@ -10,13 +10,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results.report.figures import Errors, ErrorScale, Floats, density, error_axis, error_scale, positive, titled_panels
+from results.report.figures import (
+    Errors,
+    ErrorScale,
+    Floats,
+    density,
+    error_axis,
+    error_scale,
+    positive,
+    shortened,
+    titled_panels,
+)
 from results.report.page_template import format_rate
 from results.report.palette import COLOURS, INK, PAPER, Style
 from results.report.plot_data import tell
 from results.statistics.intervals import quantile
 
 MAX_CONDITIONS, MAX_DOTS = 60, 6  # most conditions drawn for a set; most dots in one band of a condition
+WIDEST_ROW = 44  # characters of the name of a row
 Points = dict[Any, list[Floats]]  # coordinates [2, points], by what they look like
 MARKS = ((0.0, 0.16), (0.25, 0.26), (0.5, 0.4), (0.75, 0.26), (1.0, 0.16))  # quantile and half height of its mark
 
@@ -75,9 +86,9 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
                 middle = float(scale.place(quantile(by[baseline], 0.5)))
                 panel.axvline(middle, color=COLOURS[1], lw=0.9, ls=(0, (4, 3)))
             panel.set_ylim(len(chosen[name]) - 0.4, -0.6)
-            panel.set_yticks(range(len(chosen[name])), chosen[name], fontsize=8.5)
-            for label in panel.get_yticklabels():
-                label.set_fontweight("bold" if label.get_text() == baseline else "normal")
+            panel.set_yticks(range(len(chosen[name])), [shortened(each, WIDEST_ROW) for each in chosen[name]], fontsize=8.5)
+            for condition, label in zip(chosen[name], panel.get_yticklabels(), strict=True):
+                label.set_fontweight("bold" if condition == baseline else "normal")
             panel.tick_params(axis="y", length=0)
     return figure
 

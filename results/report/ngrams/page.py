@@ -66,6 +66,7 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
                     panel.axhline(level, color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
                     end = last * (1 - 0.14 * (k - 1))  # names of levels that are close stay apart
                     panel.text(end, level, f"{k}-gram", fontsize=8, ha="right", va="bottom", color=INK)
+            panel.margins(y=0.08)  # room for the name of the highest level
             panel.grid(axis="y")
         levels = {
             f"{k}-gram": Line2D([], [], color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)

@@ -35,7 +35,7 @@ function roundPlaces(low, high, log) {
 
 // what an axis calls a place: the tick there, such as 0 or diverged, else the number
 function called(axis, place) {
-  const reach = (label) => axis.kind === "log" && ["0", "diverged"].includes(label) ? .06 : 1e-3;  // their points fill a band
+  const reach = (label) => axis.bands && ["0", "diverged"].includes(label) ? .06 : 1e-3;  // their points fill a band
   const tick = axis.ticks.find(([at, label]) => Math.abs(at - place) < reach(label) * Math.abs(axis.to - axis.from));
   if (tick && (axis.kind === "names" || !(axis.kind === "linear"))) return tick[1];
   const within = axis.kind !== "log" || axis.ticks.every(([at, label]) => Number.isNaN(Number(label)) || label !== "0" || place > at);

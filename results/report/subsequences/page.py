@@ -74,7 +74,7 @@ def _depth(evidence: Evidence) -> list[Drawn]:
         f"In per cent, of “{name}”, all positions scored. A row is the length η of the piece; 1 + ⌈log2 η⌉ layers are enough for weights "
         f"written by hand: {', '.join(f'{1 + layers_needed(length)} for {length}' for length in lengths)}."
     )
-    figure = heat_maps(tables, [str(length) for length in lengths], [str(depth) for depth in layers], "layers")
+    figure = heat_maps(tables, [f"η = {length}" for length in lengths], [str(depth) for depth in layers], "layers")
     return [("subsequence-depth", "Layers that see a subsequence", caption, figure)]
 
 

@@ -48,10 +48,13 @@ def test_every_log_axis_has_plain_labels(low, high, labels):
 
 
 def test_zeros_of_values_lie_below_the_break_of_a_log_axis():
-    figure = values_by_condition({"m": {"a": np.array([0.0, 0.0, 1.0, 1000.0]), "b": np.array([50.0])}}, {"m": True})
+    values = {"a": np.array([0.0, 0.0, 1.0, 1000.0]), "b": np.array([50.0])}
+    places = {name: [(0, 0)] * len(by) for name, by in values.items()}
+    figure = values_by_condition({"m": values}, {"m": True}, {"m": places})
     (shown,) = plot_data(figure)["panels"]
     ticks = {label: place for place, label in shown["y"]["ticks"]}
     assert ticks["10³"] == pytest.approx(3)
+    assert ticks["10"] == pytest.approx(1)
     assert ticks["0"] < 0
     assert shown["y"]["from"] > -2  # no room for decades below the break
     points = next(mark for mark in shown["marks"] if len(mark.get("y", ())) == 4)

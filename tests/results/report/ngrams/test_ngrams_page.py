@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from results.claims.claim import Settled
 from results.claims.evidence import gather
 from results.claims.ngrams.courses import courses, heads_of
 from results.report.citations import references
+from results.report.figure_files import svg
 from results.report.ngrams import FAMILY, page
 from results.rows.looks import averages, watched
 from results.rows.summary import replicates_of
@@ -76,6 +78,18 @@ def test_seeds_that_share_no_step_are_drawn_without_a_median(opened):
     assert bold.get_xdata().size == 0
     assert sum(line.get_linewidth() == 0.7 for line in panel.lines) == 2
     assert max(text.get_position()[0] for text in panel.texts) == second.steps[-1] + 1
+
+
+def test_the_name_of_the_highest_level_lies_within_its_panel(opened):
+    """A page draws nothing outside a panel, and a level just above the losses lay at its edge."""
+    store, manifest, known, finished = opened
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    first = courses(evidence, evidence.conditions[0])[0]
+    levels = {f"1-gram a={first.alpha:g}": float(first.loss.max() + 0.04 * np.ptp(first.loss))}
+    *_, figure = page._losses({"a": [replace(first, levels=levels)]})
+    svg(figure)
+    panel, renderer = figure.axes[0], FigureCanvasAgg(figure).get_renderer()
+    assert max(text.get_window_extent(renderer).y1 for text in panel.texts) <= panel.get_window_extent().y1
 
 
 def test_the_heads_are_those_of_one_seed_at_its_stages(drawn, opened):

@@ -70,7 +70,7 @@ def test_depth_has_the_share_that_solves_and_the_median_by_length_and_layers(tmp
     share, median = figure.axes
     lengths, layers = (2, 3, 4, 8, 16), (1, 2, 3, 4, 5)
     few = [[length > 2**depth for depth in layers] for length in lengths]
-    assert [text.get_text() for text in share.get_yticklabels()] == list(map(str, lengths))
+    assert [text.get_text() for text in share.get_yticklabels()] == [f"η = {length}" for length in lengths]
     assert cells(share) == ["50.0" if each else "75.0" for row in few for each in row]
     assert cells(median) == ["94.8" if each else "99.9" for row in few for each in row]
 

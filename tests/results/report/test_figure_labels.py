@@ -122,9 +122,9 @@ def test_shares_keep_labels_between_whole_numbers():
 
 
 def by_distance(largest: int) -> Figure:
-    lo = np.array([0.0, 1, 2, largest])
+    lo, hi = np.array([0.0, 1, 2, largest]), np.array([1.0, 2, 4, largest + 1])
     errors = np.array([[1.0, 2, 3, 4]])
-    return errors_by_distance({"p": {"a": Profile(lo, lo + 1, errors, np.full((1, 4), 10.0))}}, "distance")
+    return errors_by_distance({"p": {"a": Profile(lo, hi, errors, np.full((1, 4), 10.0))}}, "distance")
 
 
 @pytest.mark.parametrize("largest", [8, 1024])
@@ -146,7 +146,7 @@ def test_the_distance_0_is_labelled_and_told(largest, tmp_path: Path):
     }"""
     said = asked(page, script, tmp_path, 800)["said"]
     found = {pair for text in said for pair in re.findall(r"distance (\S+), error rate (\S+)", text)}
-    assert found == {("0", "10⁻¹"), ("1", "0.2"), ("2", "0.3"), (str(largest), "0.4")}
+    assert found == {("0", "10⁻¹"), ("1", "0.2"), ("2.45", "0.3"), (str(largest), "0.4")}
 
 
 def test_a_point_of_values_tells_its_condition_seed_and_value():

@@ -49,7 +49,7 @@ def _place(condition: Condition) -> tuple[str, int, int]:
 
 
 class _Depth(NamedTuple):
-    """Between which numbers of layers the fewest that suffice lie: fewer than `low` were run and do not."""
+    """The least and the most that the smallest sufficient number of layers can be: numbers between those that were run may suffice."""
 
     low: int
     high: float  # infinity where none that was run suffices
@@ -61,7 +61,7 @@ class _Depth(NamedTuple):
 
 
 def _needed(cells: dict[int, Condition], name: str, value: float) -> _Depth:
-    """A depth between two that were run may suffice too."""
+    """The smallest depth whose best replicate reaches `value`, as far as the depths that were run tell it."""
     enough = needed(cells, name, value)
     return _Depth(1 + max((depth for depth in cells if enough is None or depth < enough), default=0), enough or math.inf)
 

@@ -1,4 +1,4 @@
-"""What checking digests and page checksums adds to reading tables: many small files, and one file a table.
+"""What checking digests and page checksums adds to reading tables: many small files, and one file per table.
 
 python -m benchmarks.integrity [--replicates 1000] [--rounds 41]
 
@@ -61,7 +61,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_store(folder, options.replicates)
         store = open_store(folder, STUDY)
-        for layout in ("a pack a replicate", "compacted"):
+        for layout in ("one pack per replicate", "compacted"):
             if layout == "compacted":
                 compact(store)
             with_checks, without = [], []

@@ -39,7 +39,7 @@ def complete(rows: Sequence[Row], peak: float | None, steps: int) -> list[Row]:
 def study_hours(row: Row, steps: int) -> float | None:
     """Hours of 100 replicates, start-up of every process and building of every pack included; None where a pack holds more.
 
-    One process a seed starts for every replicate; a process of packs starts once and builds each.
+    One process per seed starts for every replicate; a process of packs starts once and builds each.
     """
     if not row["rate"] or row["size"] > _STUDY:
         return None

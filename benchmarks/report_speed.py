@@ -33,7 +33,7 @@ SETS = {"in_distribution": (1000, 51_000, None), "sparse": (1000, 3_540, None), 
 SETS["sparse_online"] = (1000, 3_540, EVERY)  # (sequences, reads, every)
 BINS = ((1, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64))
 BOUNDS = {"seconds": 10.0, "peak_bytes": 2e9, "page_bytes": 3e6, "curves": 300}
-LAYOUTS = ("a pack a replicate", "compacted")
+LAYOUTS = ("one pack per replicate", "compacted")
 _CHILD = """
 import json, resource, sys, time
 start = time.perf_counter()
@@ -96,7 +96,7 @@ def manifest(replicates: int) -> Row:
 
 
 def write_store(root: str, replicates: int) -> int:
-    """Write the study, a pack a replicate; returns the number of evaluation rows."""
+    """Write the study, one pack per replicate; returns the number of evaluation rows."""
     store, plan = open_store(root, STUDY), manifest(replicates)
     rng, rows = np.random.default_rng(0), 0
     for table in ("replicates", "evaluations", "curves", "profiles"):
@@ -201,7 +201,7 @@ def _pack(condition: Row, mine: list[list[Any]], pack: str, index: int, rng: np.
 
 
 def filled(name: str, rows: int, columns: Row) -> pa.Table:
-    """A table of the schema: one value a column is repeated, an absent column is null."""
+    """A table of the schema: one value per column is repeated, an absent column is null."""
     arrays = []
     for field in SCHEMAS[name]:
         value = columns.get(field.name)

@@ -81,7 +81,7 @@ print(json.dumps({"seconds": end[0] - start[0], "cpu_s": end[1] - start[1], "pea
 
 
 def write_store(root: str, replicates: int, packs: int, form: str) -> None:
-    """A study of so many replicates and its plan. form: packed (a file a pack) | compacted (one file)."""
+    """A study of so many replicates and its plan. form: packed (one file per pack) | compacted (one file)."""
     store, size = open_store(root, STUDY), -(-replicates // packs)
     keys = [digest(str(index)) for index in range(replicates)]
     ids = [f"fd-{first // size:05d}" for first in range(0, replicates, size)]
@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--packs", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--study", default="launch/studies/flipflop/quick.yaml", help="that is planned with one replicate a pack"
+        "--study", default="launch/studies/flipflop/quick.yaml", help="that is planned with one replicate per pack"
     )
     parser.add_argument("--out", help="folder for scale.md; nothing is written without it")
     chosen = parser.parse_args()

@@ -65,7 +65,7 @@ def entries(paths: Mapping[str, Path]) -> dict[str, Entry]:
 
 
 def table(paths: Mapping[str, Path]) -> list[str]:
-    """A line a study: its name, replicates, about how long it takes on the cores of this machine and at scale=laptop, its question."""
+    """One line per study: its name, replicates, about how long it takes on the cores of this machine and at scale=laptop, its question."""
     from harness.machine.cores import cores
 
     stored, here = entries(paths), cores()

@@ -44,5 +44,5 @@ class Noise:
         return (keep / (1 - level / _LEVELS)[:, None]).view(-1, *shape)
 
     def shift(self, high: int) -> Tensor:
-        """One integer a replicate, uniform in 0 … high, int64 [R]."""
+        """One integer per replicate, uniform in 0 … high, int64 [R]."""
         return self.offsets.integers(high + 1, (1,))[:, 0]

@@ -45,7 +45,7 @@ class Draw(Protocol):
         """Standard normal float32, [R, *shape]."""
 
     def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
-        """Numbers of categories, int64 [R, *shape]; probabilities [V] or, one law a replicate, [R, V]."""
+        """Numbers of categories, int64 [R, *shape]; probabilities [V] or, one law per replicate, [R, V]."""
 
     def chains(self, laws: Tensor, context: Tensor, length: int, site: int = 0) -> Tensor:
         """Paths of Markov chains of order n, int64 [R, B, length] on the CPU.

@@ -1,8 +1,8 @@
 """Runs that somebody has finished elsewhere, as a study: `manyseeds import runs.csv --seed seed --config lr,width --metric accuracy`.
 
-A table has a row a run, or with a column of steps a row a step; folders of W&B and TensorBoard are read as one (`run_folders`). What
-readers need to compare runs is checked: each pair of settings and seed is there once, and no other column differs between runs unless it
-is said not to matter.
+A table has one row per run, or with a column of steps one row per step; folders of W&B and TensorBoard are read as one (`run_folders`).
+What readers need to compare runs is checked: each pair of settings and seed is there once, and no other column differs between runs
+unless it is said not to matter.
 """
 
 import datetime

@@ -65,7 +65,7 @@ def unfit(model: nn.Module, form: str) -> str | None:
         return f"model.feed_forward = 0 is not in {title}, which always has a feed-forward"
     classes, vocabulary = model.head_weight().shape[-1], model.tokens.shape[1]
     if classes != vocabulary:
-        return f"the model has {classes} output classes for {vocabulary} tokens, and {title} has one class a token"
+        return f"the model has {classes} output classes for {vocabulary} tokens, and {title} has one class per token"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Folders that other tools leave behind, as a table with a row a run or a step: W&B's offline runs, and TensorBoard's event files."""
+"""Folders that other tools leave behind, as a table with one row per run or per step: W&B's offline runs, and TensorBoard's event files."""
 
 import re
 from collections.abc import Callable, Iterable

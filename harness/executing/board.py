@@ -42,7 +42,7 @@ class Board:
 
 
 class Link:
-    """A running pack's end of the board: at most one note a second, never waited for."""
+    """A running pack's end of the board: at most one note per second, never waited for."""
 
     def __init__(self, board: Any, run: int):
         self._board, self._run = board, run

@@ -1,4 +1,4 @@
-"""At the end of a run, make one file a table of its many small ones, so that every later reader is quick.
+"""At the end of a run, make one file per table of its many small ones, so that every later reader is quick.
 
 Only where no other driver works on the study. Readers see the same rows before, during and after; a driver that is killed in the middle
 leaves some rows twice, which readers show once and the next run tidies up (`results.store.merge.compact`).

@@ -1,4 +1,4 @@
-"""The experiments that come with this project: one line a family.
+"""The experiments that come with this project: one line per family.
 
 An experiment is a frozen dataclass. Its fields are the settings that a study gives it, checked by their annotations and by
 `__post_init__`. A field that has its default is not hashed, and a change of meaning raises `rev`, as for tasks and models.

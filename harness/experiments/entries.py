@@ -104,7 +104,7 @@ def entries_of(returned: Any, known: Mapping[str, Metric], latest: int = 0) -> I
 
 
 def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric], latest: int = 0) -> Iterator[list[Entry]]:
-    """As `entries_of`, of a function that measures a pack: every value has a leading axis of `size`, one entry a replicate."""
+    """As `entries_of`, of a function that measures a pack: every value has a leading axis of `size`, one entry per replicate."""
     for part in _each(returned):
         if not isinstance(part, Mapping):
             raise BadResult(f"a result is a {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers")

@@ -1,4 +1,4 @@
-"""The probes by name: one line a family. Nothing that measures is imported before `probe` asks for it, so that names cost no time."""
+"""The probes by name: one line per family. Nothing that measures is imported before `probe` asks for it, so that names cost no time."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -127,7 +127,7 @@ def write(store: Store, table: pa.Table) -> str:
 def show(
     stores: Sequence[Store], key: str, text: str, name: str | None, device: str, keep: bool, say: Callable[[str], None]
 ) -> None:
-    """Score and print one line a replicate; `keep`: also write the rows."""
+    """Score and print one line per replicate; `keep`: also write the rows."""
     wanted = parse(text, name)
     torch_device = harness.machine.device.resolve(device)
     full = None if key == "all" else resolve_key(stores, key)

@@ -1,4 +1,4 @@
-"""Numbers that a pack has many of at every look, as columns: a record a look, and the rows of a table from all of them at the end.
+"""Numbers that a pack has many of at every look, as columns: one record per look, and the rows of a table from all of them at the end.
 
 Kept row by row as dictionaries they would fill the memory: a thousand looks of 64 replicates with 30 numbers each are two million rows.
 """

@@ -1,4 +1,4 @@
-"""Batch-1 SGD without a launch a step: a perceptron's steps between two looks run in one call of a loop in C (sgd_loop.c).
+"""Batch-1 SGD without one launch per step: a perceptron's steps between two looks run in one call of a loop in C (sgd_loop.c).
 
 Panigrahi et al. 2025 (section 4.2.7.1 of the thesis) take 20 million steps of one string each. The step is the ordinary one, to float32
 rounding: cross-entropy, the gradient of one string, W ← W - lr·g, lr of the step's own. The source is compiled once a process by the
@@ -35,7 +35,7 @@ _PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon h
 
 
 def fits(condition: Condition) -> bool:
-    """Whether the loop computes a condition's steps: one hidden layer, one string of bits with one class a step, plain SGD.
+    """Whether the loop computes a condition's steps: one hidden layer, one string of bits with one class per step, plain SGD.
 
     An option that the loop knows nothing of has to be at its default.
     """

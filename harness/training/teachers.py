@@ -115,8 +115,8 @@ class Teachers:
 
     @torch.no_grad()
     def answers(self, inputs: Tensor, first: int) -> Tensor:
-        """What the checkpoints of the students' steps `first`, first + 1, … say at the last position of one string a step, inputs [S, R, T]
-        and probabilities [S, R, C].
+        """What the checkpoints of the students' steps `first`, first + 1, … say at the last position of one string per step, inputs
+        [S, R, T] and probabilities [S, R, C].
 
         A product of another number of strings may be rounded otherwise. So strings are answered `block` at once, those of the steps
         1 … block, then the next: `first` has to begin a block and S to end one. Where a checkpoint comes in between, both answer all.

@@ -1,4 +1,4 @@
-"""The console script `manyseeds`, and the way of the scripts beside this folder into it. A file a section of its help."""
+"""The console script `manyseeds`, and the way of the scripts beside this folder into it. One file per section of its help."""
 
 import os
 import sys

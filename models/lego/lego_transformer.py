@@ -40,7 +40,7 @@ class LegoTransformer(Transformer):
                 "model.positions = 'learned' has no rows for lengths beyond the training's: write none, or another"
             )
         if self.tied:
-            raise ValueError("model.tied = true needs one token a position, and a clause has five: write false")
+            raise ValueError("model.tied = true needs one token per position, and a clause has five: write false")
 
     def make(self, draw: Draw, vocabulary: int, length: int, outputs: int | None = None) -> "ClauseDecoder":
         """A pack for strings of `length` clauses; outputs: tokens that a slot can hold (None: vocabulary)."""

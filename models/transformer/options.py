@@ -22,7 +22,7 @@ _CHOICES: dict[str, Collection[str]] = {
 class Options(Model):
     """Options of a transformer: layers L, width D, heads H, head_dim K (None: D/H).
 
-    positions: learned | none | sinusoidal | linear | rotary | alibi (`positions.py`). shift: in training, one integer a replicate and
+    positions: learned | none | sinusoidal | linear | rotary | alibi (`positions.py`). shift: in training, one integer per replicate and
     step, uniform in 0 … shift, is added to all position indices; a learned table has as many rows more.
     activation: gelu | relu | glu | geglu | reglu | swiglu (`feedforward.py`). feed_forward: its inner width (None: 4·D; 0: no
     feed-forward); gated forms keep it and so have half as many weights again.

@@ -1,6 +1,6 @@
 """The position encodings of a transformer. A new one is one function and one line of `ENCODINGS`.
 
-An index i counts from 0. In training the shift of its replicate is added (thesis 3.4.5.2.4: one integer a batch, before the encoding).
+An index i counts from 0. In training the shift of its replicate is added (thesis 3.4.5.2.4: one integer per batch, before the encoding).
 All but the learned table are defined for every index, so a model can be evaluated on strings longer than those it is trained on.
 """
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from matplotlib.figure import Figure
 
 from results.claims import scoreboard
 from results.dashboards.dashboard_count import RUNS, check_count
@@ -19,7 +20,6 @@ from results.errors import StudyError
 from results.output import report_folder
 from results.plain_values import Row, Tree
 from results.report.drawings import draw_all
-from results.report.figures import Figure
 from results.report.values_report import draw_values
 from results.rows.error_by_step import online_bands, plotted, pooled
 from results.rows.measures import Measure, is_experimental, measures_of

@@ -126,7 +126,7 @@ class LiveFeed:
         )
 
     def _send(self) -> None:
-        """Send a state a minute, then the end; runs in a thread. Each message waits for the answer to the previous one."""
+        """Send one state per minute, then the end; runs in a thread. Each message waits for the answer to the previous one."""
         while not self._ending.wait(EVERY_S):
             if self._newest is not None and self._ask({"state": dict(self._newest)}) is None:
                 return

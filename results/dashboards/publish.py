@@ -19,14 +19,14 @@ from typing import Any
 
 from results.dashboards.dashboard_rows import Run, rows_of, runs_of
 from results.errors import StudyError, output_errors
-from results.report.figure_files import png
+from results.report.plots.figure_files import png
 from results.store.filesystem import write_local
 from results.store.tables import Store
 
 MODES = ("off", "offline", "online")
 PAUSE_S = 0.5  # time between the starts of two runs online: W&B limits the requests of a project
 INIT_S = 60.0  # most time that W&B may take to answer when a run starts
-_LIVE_LINES = 10**6  # W&B's own steps below this are lines of a live run: a line a minute for two years
+_LIVE_LINES = 10**6  # W&B's own steps below this are lines of a live run: one line per minute for two years
 
 
 class LiveRun:

@@ -17,7 +17,7 @@ from results.store.schema import TABLES as STORE_TABLES
 from results.store.tables import ROW, Store, committed, read
 
 TABLES = (
-    ("Summary, a row a condition and evaluation set", ("summary.csv", "summary.tex", "summary.parquet")),
+    ("Summary, one row per condition and evaluation set", ("summary.csv", "summary.tex", "summary.parquet")),
     ("Replicates, a row each", ("replicates.csv", "replicates.parquet")),
     ("Evaluations at the last step, counts and sums of squares", ("evaluations.parquet",)),
     ("Whole tables, only the rows that count", tuple(f"tables/{name}.parquet" for name in STORE_TABLES)),

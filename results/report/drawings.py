@@ -9,12 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.grouping import grouped
-from results.report import figures, pareto, violins
 from results.report.family import ReportFamily, compared_sets, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.page_parts import Drawing
-from results.report.survival_figure import baseline, survival_drawing
+from results.report.plots import pareto, violins
+from results.report.plots.curves import MOST_BANDS, Curve, error_curves, loss_curves
+from results.report.plots.errors_by_condition import errors_by_condition
+from results.report.plots.errors_by_distance import Profile, bins_are_single, each_is_drawn, errors_by_distance
+from results.report.plots.survival_figure import baseline, survival_drawing
 from results.rows.summary import Replicate, at_last_step, errors_of, online_sets, reported_sets
+from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, is_of
 
 MAX_CURVES, MAX_PANELS = 75, 24  # of a figure of curves
@@ -84,7 +88,7 @@ def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
             }
             for name in study.reported
         }
-        figure = partial(figures.errors_by_condition, errors, rows)
+        figure = partial(errors_by_condition, errors, rows)
     yield Drawing("errors", "Error by condition", caption, figure)
     caption, figure = survival_drawing(study.manifest, groups, study.reported, study.families)
     yield Drawing("survival", "Survival curves of error", caption, figure)
@@ -114,13 +118,13 @@ def _errors_by_distance(study: _Study, profiles: pa.Table, replicates: pa.Table)
         by_set = _profiles(profiles, replicates, axis, study.reported, finished, study.places)
         if by_set:
             caption = _distance_caption(by_set, answers)
-            yield Drawing(f"profile-{axis}", title, caption, partial(figures.errors_by_distance, by_set, axis_label))
+            yield Drawing(f"profile-{axis}", title, caption, partial(errors_by_distance, by_set, axis_label))
 
 
-def _distance_caption(by_set: Mapping[str, Mapping[str, figures.Profile]], answers: str) -> str:
-    each = " Light: each replicate." if figures.each_is_drawn(by_set) else ""
-    bins = "" if figures.bins_are_single(by_set) else " A point stands for a bin of distances, at its geometric mean."
-    hidden = "; only the condition pointed at has it" if max(map(len, by_set.values())) > figures.MOST_BANDS else ""
+def _distance_caption(by_set: Mapping[str, Mapping[str, Profile]], answers: str) -> str:
+    each = " Light: each replicate." if each_is_drawn(by_set) else ""
+    bins = "" if bins_are_single(by_set) else " A point stands for a bin of distances, at its geometric mean."
+    hidden = "; only the condition pointed at has it" if max(map(len, by_set.values())) > MOST_BANDS else ""
     return (
         f"Bold: the error rate of a condition, pooled over its replicates without the diverged ones.{each} Dashed: the median over "
         f"replicates. Shading: from the 25 % to the 75 % quantile, where one replicate has enough {answers} to show the pooled "
@@ -139,7 +143,7 @@ def _error_curves(study: _Study, evaluations: pa.Table) -> Iterator[Drawing]:
         curves, who, left_out = curves_of(rows, rate, _with_rows(label, rows))
         if curves:
             caption = f"Error rate on “{name}” during training. Light: at each step; bold: the lowest so far. {left_out}"
-            draw = partial(figures.error_curves, curves, _at(study.places, who))
+            draw = partial(error_curves, curves, _at(study.places, who))
             yield Drawing(f"curves-{name}", f"Training curves: {name}", caption, draw)
 
 
@@ -149,7 +153,7 @@ def _loss_curves(study: _Study, losses: pa.Table, replicates: pa.Table) -> Itera
         caption = (
             f"Training loss in nats per scored token. Each point is the mean of the steps since the point before. {left_out}"
         )
-        yield Drawing("loss", "Training loss", caption, partial(figures.loss_curves, curves, _at(study.places, who)))
+        yield Drawing("loss", "Training loss", caption, partial(loss_curves, curves, _at(study.places, who)))
 
 
 def _labels(groups: Mapping[str, Sequence[Replicate]]) -> dict[Who, str]:
@@ -176,7 +180,7 @@ def _axes(study: _Study, profiles: pa.Table) -> dict[str, tuple[str, str]]:
 
 def _profiles(
     profiles: pa.Table, replicates: pa.Table, axis: str, names: list[str], label: Mapping[Who, str], places: Mapping[Who, int]
-) -> dict[str, dict[str, figures.Profile]]:
+) -> dict[str, dict[str, Profile]]:
     """Last-step profiles along one axis by set and condition, with the replicates' bins aligned."""
     rows = at_last_step(profiles.filter(pc.field("axis") == axis), replicates)
     cells: dict[str, dict[str, dict[Who, dict[tuple[int, int], tuple[int, int]]]]] = {}
@@ -194,15 +198,15 @@ def _profiles(
     }
 
 
-def _profile(by: Mapping[Who, dict[tuple[int, int], tuple[int, int]]], places: Mapping[Who, int]) -> figures.Profile:
+def _profile(by: Mapping[Who, dict[tuple[int, int], tuple[int, int]]], places: Mapping[Who, int]) -> Profile:
     bins = sorted({edges for replicate in by.values() for edges, (_, count) in replicate.items() if count})
     table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in by.values()], dtype=np.float64)
     edges = np.array(bins, dtype=np.float64)
     rows = [places[who] for who in by]
-    return figures.Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1], rows)
+    return Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1], rows)
 
 
-def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, figures.Floats]]:
+def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, Floats]]:
     """Error rates by set and condition, infinity for a diverged replicate."""
     return {name: {condition: errors_of(members, name) for condition, members in groups.items()} for name in names}
 
@@ -251,7 +255,7 @@ def _first_of_each(by: dict[str, list[Who]]) -> dict[str, list[Who]]:
 
 def curves_of(
     rows: pa.Table, values: pa.Array | pa.ChunkedArray, by: dict[str, list[Who]]
-) -> tuple[dict[str, list[figures.Curve]], dict[str, list[Who]], str]:
+) -> tuple[dict[str, list[Curve]], dict[str, list[Who]], str]:
     """(steps, values) of the `_first_of_each` replicates of `by`, their (key, stage), and a sentence about those that are left out."""
     total, chosen = sum(map(len, by.values())), _first_of_each(by)
     wanted = pc.is_in(rows["key"], pa.array([key for members in chosen.values() for key, _ in members], pa.string()))
@@ -262,7 +266,7 @@ def curves_of(
         found.setdefault((key, stage), []).append((step, value))
     drawn_of = {condition: [who for who in members if who in found] for condition, members in chosen.items()}
     drawn_of = {condition: members for condition, members in drawn_of.items() if members}
-    shown: dict[str, list[figures.Curve]] = {
+    shown: dict[str, list[Curve]] = {
         condition: [tuple(np.array(sorted(found[who]), dtype=np.float64).T) for who in members]  # type: ignore[misc]
         for condition, members in drawn_of.items()
     }

@@ -6,9 +6,9 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from results.plain_values import Tree
-from results.report import figure_files
 from results.report.page_template import script_json
-from results.report.plot_data import NotDrawable, plot_data
+from results.report.plots import figure_files
+from results.report.plots.plot_data import NotDrawable, plot_data
 from results.rows.summary import Replicate, reported_sets
 from results.store.manifest import Manifest
 

@@ -158,7 +158,7 @@ def _words(name: str, value: Value) -> str:
     if name in NONE and value == 0:
         return NONE[name]
     if name == "train.batch" and value == 1:
-        return "one string a step"
+        return "one string per step"
     return WORDS[name].format(_value(name, value)) if name in WORDS else f"{short} = {_value(name, value)}"
 
 

@@ -10,15 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from results import second_process
 from results.names import slug
 from results.plain_values import Options, Row, Tree
-from results.report import figure_files, figures
 from results.report.family import ReportFamily
 from results.report.first_screen import changes, paper_shows
 from results.report.interactive import inline, plot
 from results.report.page_template import plain
+from results.report.plots import figure_files
 from results.rows.options import split
 from results.rows.summary import ENDINGS, QUANTILES, Replicate
 from results.store.json_columns import entries
@@ -35,10 +36,10 @@ class Drawing:
     name: str  # of its files
     title: str
     caption: str
-    figure: figures.Figure | partial[figures.Figure]
+    figure: Figure | partial[Figure]
 
-    def made(self) -> figures.Figure:
-        return self.figure if isinstance(self.figure, figures.Figure) else self.figure()
+    def made(self) -> Figure:
+        return self.figure if isinstance(self.figure, Figure) else self.figure()
 
 
 Drawn = tuple[dict[str, bytes], list[tuple[Drawing, Markup]]]

@@ -18,12 +18,13 @@ from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
 from results.plain_values import Row, Tree
-from results.report import figure_files, figures
 from results.report.family import Links, ReportFamily, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.interactive import inline, plot
 from results.report.page_parts import commit
 from results.report.page_template import FOLDER, plain, render
+from results.report.plots import figure_files
+from results.report.plots.curves import Curve, error_curves
 from results.rows.arrays import KeptArray
 from results.rows.arrays import arrays as arrays_of
 from results.rows.error_by_step import pooled
@@ -94,7 +95,7 @@ def page(
     links: Links | None = None,
     families: Sequence[ReportFamily] = FAMILIES,
 ) -> str:
-    """The page as one string of HTML; `ended` has a row a stage, and both tables hold rows of this replicate alone.
+    """The page as one string of HTML; `ended` has one row per stage, and both tables hold rows of this replicate alone.
 
     links: further pages of the replicate, by heading.
     """
@@ -109,7 +110,7 @@ def page(
         curves = _curves(manifest, evaluations, replicate.stage, hashes)
         drawn = Markup("")
         if curves:
-            figure = figures.error_curves({name: [curve] for name, curve in curves.items()})
+            figure = error_curves({name: [curve] for name, curve in curves.items()})
             drawn = plot(figure) or inline(figure_files.svg(figure), f"stage-{replicate.stage}", "Error rate by training step")
         stages.append({"replicate": replicate, "record": record, "figure": drawn, "provenance": _provenance(record)})
     return render(
@@ -160,7 +161,7 @@ def _every_replicate(manifest: Manifest, row: PlannedRow) -> Tree:
     return about | {"settings": {name: plain(value) for name, value in settings.items()}}
 
 
-def _curves(manifest: Manifest, evaluations: pa.Table, stage: int, hashes: dict[str, str]) -> dict[str, figures.Curve]:
+def _curves(manifest: Manifest, evaluations: pa.Table, stage: int, hashes: dict[str, str]) -> dict[str, Curve]:
     """Raw error by step of every set that is scored at more than one step; NaN where the replicate had diverged."""
     points: dict[str, list[tuple[float, float]]] = {name: [] for name in set_names(manifest) if name in hashes}
     for row in sorted(pooled(manifest, evaluations, list(points)), key=itemgetter("step")):

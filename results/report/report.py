@@ -25,7 +25,6 @@ from results.large_tables import for_large_tables
 from results.output import OutputFolder, report_folder
 from results.plain_values import Row, Tree
 from results.progress.adaptive_status import CAUTION, lines
-from results.report import violins
 from results.report.downloads import ReportTables, for_a_paper, more_tables
 from results.report.drawings import draw_all, with_losses_drawn, with_profiles_drawn
 from results.report.family import ReportFamily, error_definition, scored_answers
@@ -34,6 +33,7 @@ from results.report.first_screen import answer
 from results.report.interactive import replicates_data
 from results.report.page_parts import Drawing, begin_drawing, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
+from results.report.plots import violins
 from results.report.values_report import values_report
 from results.rows.looks import averages, watched
 from results.rows.measures import is_experimental

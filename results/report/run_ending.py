@@ -35,7 +35,7 @@ def run_ending(store: Store, report: Path) -> list[str]:
 
 
 def _errors(summary: pa.Table, reported: Sequence[str]) -> list[str]:
-    """A row a condition and reported set: how many replicates ended and had no error, and their error rates."""
+    """One row per condition and reported set: how many replicates ended and had no error, and their error rates."""
     cells = [("condition", "set", "finished", "diverged", "zero error", "min", "median", "max")]
     for row in (row for row in summary.to_pylist() if row["set"] in reported):
         ended, zero = f"{row['finished']}/{row['planned']}", f"{row['zero_error']}/{row['zero_error_of']}"
@@ -45,7 +45,7 @@ def _errors(summary: pa.Table, reported: Sequence[str]) -> list[str]:
 
 
 def _values(summary: pa.Table) -> list[str]:
-    """A row a condition and metric of experiments; of a flag how many replicates have it true."""
+    """One row per condition and metric of experiments; of a flag how many replicates have it true."""
     cells = [("condition", "metric", "finished", "diverged", "true", "min", "median", "max")]
     for row in summary.to_pylist():
         flag = row["kind"] == "flag"

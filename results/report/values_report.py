@@ -12,11 +12,11 @@ from results.grouping import grouped
 from results.plain_values import Tree
 from results.report.drawings import MAX_CURVES, curves_of
 from results.report.family import ReportFamily
-from results.report.figures import Curve
 from results.report.first_screen import answer_of_values
 from results.report.page_parts import Drawing, commits, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
-from results.report.values_figure import curves_by_condition, values_by_condition
+from results.report.plots.curves import Curve
+from results.report.plots.values_figure import curves_by_condition, values_by_condition
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import counted, ranges

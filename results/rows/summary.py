@@ -1,4 +1,4 @@
-"""From rows to numbers: one line a replicate, and one line a condition and evaluation set.
+"""From rows to numbers: one line per replicate, and one line per condition and evaluation set.
 
 Both are made of the newest manifest (what was planned) and the committed rows (what is known), so that what is missing is
 counted beside every number. Errors are those of the metric that a condition's task reports, at a
@@ -183,7 +183,7 @@ def _costs(values: Mapping[str, tuple[float, int | None]]) -> dict[str, Score]:
 
 
 def summarise(manifest: Manifest, replicates: Sequence[Replicate]) -> pa.Table:
-    """One row a condition, stage and set (schema `SUMMARY`), in the study's order."""
+    """One row per condition, stage and set (schema `SUMMARY`), in the study's order."""
     groups = grouped(((replicate.condition, replicate.stage), replicate) for replicate in replicates)
     rows = []
     for (condition, stage), members in groups.items():
@@ -196,7 +196,7 @@ def summarise(manifest: Manifest, replicates: Sequence[Replicate]) -> pa.Table:
 
 
 def raw_rows(manifest: Manifest, replicates: Sequence[Replicate]) -> pa.Table:
-    """One row a replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
+    """One row per replicate: seeds, status, loss, and for each set `<set>.errors`, `.reads`, `.error`, `.low`, `.high`, then
     `.sequences_wrong`, `.sequences` and the exact interval of their share, `.wrong_low` and `.wrong_high`."""
     about = [
         ("condition", pa.string()),

@@ -39,7 +39,7 @@ VALUES = pa.schema(
 
 
 def summarise_values(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
-    """One row a condition and metric (schema `VALUES`), in the study's order."""
+    """One row per condition and metric (schema `VALUES`), in the study's order."""
     groups = grouped((replicate.condition, replicate) for replicate in replicates)
     rows = [
         {"condition": name, "metric": measure.label, "better": measure.better, "kind": measure.kind, **_line(members, measure)}
@@ -57,7 +57,7 @@ def column_of(measure: Measure) -> str:
 
 
 def value_rows(replicates: Sequence[Replicate], measures: Sequence[Measure]) -> pa.Table:
-    """One row a replicate: condition, seed, status, and its last value of every metric."""
+    """One row per replicate: condition, seed, status, and its last value of every metric."""
     fields = [("condition", pa.string()), ("seed", pa.int64()), ("status", pa.string()), ("diverged_at", pa.int64())]
     fields += [(column_of(measure), pa.float64()) for measure in measures]
     rows = []

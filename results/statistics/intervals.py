@@ -25,7 +25,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates in 0 … 1 with their intervals: one value a replicate. NaN where nothing was counted."""
+    """Rates in 0 … 1 with their intervals: one value per replicate. NaN where nothing was counted."""
 
     value: Floats
     low: Floats

@@ -200,7 +200,7 @@ def delete(store: Store, relative_path: str) -> None:
 
 
 def commit(store: Store, pack: str, tables: dict[str, pa.Table]) -> None:
-    """Write one file a table, `replicates` last. Empty tables are not written. Committing a pack again replaces its files.
+    """Write one file per table, `replicates` last. Empty tables are not written. Committing a pack again replaces its files.
 
     A failure is committed alone: `commit(store, f"{pack}-{attempt}", {"failures": rows})`.
     Raises ValueError, before anything is written, where a table does not fit its schema or holds rows of another pack.

@@ -56,12 +56,12 @@ def from_table(given: Table) -> Semiautomaton:
     """
     where, rows = "task.automaton.table", given.table
     if not rows or not rows[0]:
-        raise ValueError(f"{where} is empty: give one row a state and in it one next state a token")
+        raise ValueError(f"{where} is empty: give one row per state and in it one next state per token")
     for state, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise ValueError(
                 f"{where} is no function: state {state} has {len(row)} entries and state 0 has {len(rows[0])}; "
-                "give every state one entry a token, -1 for a token that may not come there"
+                "give every state one entry per token, -1 for a token that may not come there"
             )
         for token, after in enumerate(row):
             if type(after) is not int or not -1 <= after < len(rows):

@@ -39,7 +39,7 @@ def prompts(before: Draw, draw: Draw, length: int, strings: int, p_ignore: float
 
 
 def sentences(tokens: list[int]) -> list[str]:
-    """A string of the flip-flop language, instruction and bit by turns, as one sentence an instruction."""
+    """A string of the flip-flop language, instruction and bit by turns, as one sentence per instruction."""
     lines = []
     for instruction, symbol in zip(tokens[::2], tokens[1::2], strict=True):
         bit = symbol - SYMBOL

@@ -84,7 +84,7 @@ def from_table(given: Actions) -> GroupAction:
     """
     where, rows = "task.group.table", given.table
     if not rows or not rows[0]:
-        raise ValueError(f"{where} is empty: give one row an action and in it the value after the action for every value")
+        raise ValueError(f"{where} is empty: give one row per action and in it the value after the action for every value")
     values = len(rows[0])
     if len(rows) > MOST_ACTIONS or not 2 <= values <= MOST_VALUES:
         raise ValueError(
@@ -94,7 +94,7 @@ def from_table(given: Actions) -> GroupAction:
         if len(row) != values:
             raise ValueError(
                 f"{where} is no function: action {action} has {len(row)} entries and action 0 has {values}; "
-                "give every action one entry a value"
+                "give every action one entry per value"
             )
         for value, after in enumerate(row):
             if type(after) is not int or not 0 <= after < values:

@@ -75,7 +75,7 @@ def manifest(seeds: int = 8, study: str = "synthetic", names: tuple[str, ...] = 
 
 
 def tables(plan: dict[str, Any], ended: int | None = None, seed: int = 0) -> dict[str, dict[str, pa.Table]]:
-    """Rows of the first `ended` replicates of each condition (all by default), as {pack: {table: rows}}, a pack a condition."""
+    """Rows of the first `ended` replicates of each condition (all by default), as {pack: {table: rows}}, one pack per condition."""
     rng = np.random.default_rng(seed)
     packs = {}
     for index, condition in enumerate(plan["conditions"]):

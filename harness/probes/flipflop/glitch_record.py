@@ -127,7 +127,7 @@ def show(
     out: str | None,
     say: Callable[[str], None],
 ) -> None:
-    """Write the file and the page, and print a line a glitch."""
+    """Write the file and the page, and print one line per glitch."""
     store, about = record(stores, key, set_name, limit, sisters, device)
     for line in lines(store, about.key, about.set):
         say(line)

@@ -1,6 +1,6 @@
 """Scores of events by what happens inside a transformer: its attention, and its gradients by the library captum.
 
-Each returns float64 [P - 1], one number an event before the read: the sum over its two tokens.
+Each returns float64 [P - 1], one number per event before the read: the sum over its two tokens.
 """
 
 from collections.abc import Callable

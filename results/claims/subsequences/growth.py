@@ -22,7 +22,7 @@ MARGIN = 0.2  # tolerance of the exponent, to either side
 PLAIN = ("sgd",)  # the case of the proposition
 ADAPTIVE = ("adam", "adamw")  # which divide by the size of past gradients: on them the proposition is silent
 OPTIMIZERS = (*PLAIN, *ADAPTIVE)
-Pairs = dict[str, Floats]  # frequency, gap, gradient; one number a pair
+Pairs = dict[str, Floats]  # frequency, gap, gradient; one number per pair
 Steps = dict[int, Pairs]
 
 

@@ -13,7 +13,7 @@ from results.grouping import grouped
 from results.report.automata import thesis
 from results.report.automata.positions_and_rates import arm_of, machine_of, positions, rates
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, steps
+from results.report.plots.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, steps
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, has_settings_of

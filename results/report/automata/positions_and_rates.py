@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from results.claims.evidence import Condition, Evidence
 from results.plain_values import Options
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
+from results.report.plots.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
 from results.rows.plural import counted
 from results.rows.summary import of_replicates
 from results.statistics.intervals import Floats

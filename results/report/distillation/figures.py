@@ -7,10 +7,12 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import MOST_BANDS, Floats, legend, titled_panels
-from results.report.lines_and_maps import Bands, draw_bands
-from results.report.palette import INK, Style, colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.curves import MOST_BANDS
+from results.report.plots.lines_and_maps import Bands, draw_bands
+from results.report.plots.palette import INK, Style, colour_of, marker_of
+from results.report.plots.panels import legend, titled_panels
+from results.report.plots.plot_data import tell
+from results.statistics.intervals import Floats
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 
 from results.claims.evidence import Condition, gather
 from results.report.family import Drawn
-from results.report.figures import legend, titled_panels
-from results.report.palette import colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.palette import colour_of, marker_of
+from results.report.plots.panels import legend, titled_panels
+from results.report.plots.plot_data import tell
 from results.rows.accuracy_curves import watch
 from results.rows.summary import Replicate, of_replicates
 from results.statistics.intervals import quantile

@@ -16,7 +16,7 @@ from results.plain_values import Options
 from results.report.distillation import parity_thesis as thesis
 from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Bands, bands_of, common_points
+from results.report.plots.lines_and_maps import BANDS, Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
 from results.rows.probe_values import Items, by_step, parts
 from results.rows.summary import Replicate, of_replicates

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from results.report.lines_and_maps import Bands
+from results.report.plots.lines_and_maps import Bands
 
 CARD = "P1"
 TITLE = "The thesis, figure 4.4: teacher 50,000 wide, students 100"

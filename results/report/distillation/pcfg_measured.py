@@ -10,7 +10,7 @@ from results.claims.evidence import Evidence
 from results.report.distillation import pcfg_thesis as thesis
 from results.report.distillation.pcfg_students import VARIED, Student
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
+from results.report.plots.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
 from results.rows.accuracy_curves import looks, watched
 from results.rows.probe_values import parts
 from results.rows.summary import of_replicates

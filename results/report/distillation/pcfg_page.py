@@ -16,7 +16,7 @@ from results.report.distillation import pcfg_thesis as thesis
 from results.report.distillation.pcfg_measured import measures, sweep
 from results.report.distillation.pcfg_students import Student, arms, distilled, title_of
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines
+from results.report.plots.lines_and_maps import BANDS, Panels, add_line, heat_maps, lines
 from results.rows.probe_values import by_step
 from results.rows.summary import Replicate
 from results.store.manifest import Manifest, has_settings_of, reported

@@ -13,10 +13,11 @@ from results.claims.dyck.variation import random_variation
 from results.claims.evidence import Condition, Evidence, gather
 from results.report.dyck import thesis
 from results.report.family import Drawn
-from results.report.figures import faint, legend, mark, titled_panels
-from results.report.lines_and_maps import attention_squares, square_map
-from results.report.palette import INK, Style, colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.curves import faint
+from results.report.plots.lines_and_maps import attention_squares, square_map
+from results.report.plots.palette import INK, Style, colour_of, marker_of
+from results.report.plots.panels import legend, mark, titled_panels
+from results.report.plots.plot_data import tell
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
@@ -136,7 +137,7 @@ def _layers(panel: Axes, name: str, number: int, by_layer: Mapping[int, tuple[fl
 
 
 def _accuracy(evidence: Evidence, place: Mapping[int, int]) -> list[Drawn]:
-    """A panel a set that changes the training distribution, a point a replicate, by its β; the median of a condition is bold."""
+    """One panel per set that changes the training distribution, one point per replicate, by its β; the median of a condition is bold."""
     arms = [each for each in evidence.conditions if evidence.probed(each, "balance")][:ARMS]
     names = [name for name, definition in evidence.definitions.items() if definition][:SETS]
     if not arms or not names:

@@ -16,11 +16,11 @@ from matplotlib.path import Path as Lines
 from results.names import slug
 from results.output import output_folder
 from results.plain_values import Row
-from results.report.figure_files import png, svg
-from results.report.figures import STYLE, titled_panels
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
-from results.report.lines_and_maps import attention_squares
-from results.report.palette import COLOURS
+from results.report.plots.figure_files import png, svg
+from results.report.plots.lines_and_maps import attention_squares
+from results.report.plots.palette import COLOURS
+from results.report.plots.panels import STYLE, titled_panels
 from results.rows.probe_values import Name, by_key, parts
 from results.store.manifest import as_planned
 from results.store.tables import Store, committed, read
@@ -45,7 +45,7 @@ def patterns(values: Mapping[Name, float], title: str) -> Figure:
         shown = {(0, -1): np.eye(size)[list(WRITES)]} | squares
         for (layer, head), square in shown.items():
             axes = grid[layer][head + 1]
-            axes.imshow(square, cmap="Greys", vmin=0, vmax=1, interpolation="none")  # the file holds one pixel a weight
+            axes.imshow(square, cmap="Greys", vmin=0, vmax=1, interpolation="none")  # the file holds one pixel per weight
             axes.add_patch(PathPatch(_frames(WRITES), fill=False, edgecolor=COLOURS[1], linewidth=1))
             axes.set_title("ideal" if head < 0 else f"layer {layer}, head {head}", fontsize=7)
             axes.tick_params(length=0)

@@ -16,11 +16,11 @@ from results.errors import StudyError
 from results.names import slug
 from results.output import report_folder
 from results.plain_values import Tree
-from results.report.figure_files import inline_svg, svg
 from results.report.flipflop import glitches
 from results.report.flipflop.glitch_theory import Dilution, Margins, dilution, dilution_figure, margin_figure, margins
 from results.report.flipflop.glitches import About
 from results.report.page_template import render, script_json
+from results.report.plots.figure_files import inline_svg, svg
 from results.store.tables import Store
 
 MOST = 1000  # most glitches of a page
@@ -92,7 +92,7 @@ def _read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table]:
 
 
 def _data(about: About, rows: pa.Table) -> Tree:
-    """The data that the script reads: columns of the rows, and each string's prompt as text, one character a token, counted from "0"."""
+    """The data that the script reads: columns of the rows, and each string's prompt as text, one character per token, counted from "0"."""
     prompts: dict[str, str] = {}
     for string, prompt in zip(rows["string"].to_pylist(), rows["prompt"].to_pylist(), strict=True):
         text = "".join(chr(48 + token) for token in prompt)

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from results.claims.flipflop.theory import drifted
 from results.plain_values import Row, Tree
-from results.report.figures import titled_panels
 from results.report.flipflop.glitches import About
-from results.report.palette import COLOURS, INK
+from results.report.plots.palette import COLOURS, INK
+from results.report.plots.panels import titled_panels
 from results.rows.probe_values import Items, Name, by_key, parts
 from results.store.manifest import as_planned, manifest_of, reported
 from results.store.tables import Store, committed, read
@@ -109,7 +109,7 @@ def _margin(row: Row, values: Mapping[Name, float]) -> Tree:
 
 
 def dilution_figure(rows: Dilution) -> Figure:
-    """The bound of each head as a line over T and its largest weight as a dot, a panel a layer; then the error rate by length."""
+    """The bound of each head as a line over T and its largest weight as a dot, one panel per layer; then the error rate by length."""
     layers, lengths = sorted({layer for at in rows.items.values() for layer, _ in at}), sorted(rows.items)
     titles = [*(f"layer {layer + 1}" for layer in layers), "error rate"]
     with titled_panels(titles, 3, 2.7, "length T", columns=3) as (figure, (*panels, errors)):
@@ -135,7 +135,7 @@ def dilution_figure(rows: Dilution) -> Figure:
 
 
 def margin_figure(rows: Margins) -> Figure:
-    """Share of wrong positions against W_Qp · W_Kp, a dot a seed, on the strings of one write and of two; the page's own is filled."""
+    """Share of wrong positions against W_Qp · W_Kp, one dot per seed, on the strings of one write and of two; the page's own is filled."""
     titles = ("one write, then ⊥", "two writes, then ⊥")
     with titled_panels(titles, 3.55, 3, "W_Qp · W_Kp", "share of wrong positions") as (figure, panels):
         for axes, name in zip(panels, "ab", strict=True):

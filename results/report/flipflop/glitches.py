@@ -1,4 +1,4 @@
-"""Glitches of single replicates as a file of the store: <study>/glitches/<key>-<set>.parquet, a row a glitch.
+"""Glitches of single replicates as a file of the store: <study>/glitches/<key>-<set>.parquet, one row per glitch.
 
 They are not rows of `probes`, since a glitch has a prompt and lists by head that a study's other readers do not need. The file's metadata
 holds `About` as JSON. `harness.probes.flipflop.glitch_record` writes the file, `results.report.flipflop.glitch_page` draws it.

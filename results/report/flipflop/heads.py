@@ -1,4 +1,4 @@
-"""What the rows of the probe heads say, a line a replicate, or a line a step that was kept:
+"""What the rows of the probe heads say, one line per replicate, or one line per step that was kept:
 
 python -m results.report.flipflop.heads STORE STUDY --steps all
 """

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results.report.figures import STYLE
-from results.report.palette import COLOURS, MARKERS
+from results.report.plots.palette import COLOURS, MARKERS
+from results.report.plots.panels import STYLE
 from results.rows.probe_values import Name
 
 INPUTS = ("s1", "⊥", "s0", "⊥", "⊥", "s0", "s1", "⊥")  # of the probes' pattern
@@ -79,7 +79,7 @@ def over_steps(rows: pa.Table) -> dict[str, dict[int, dict[Name, float]]]:
 
 
 def distances(replicates: Sequence[tuple[str, Mapping[int, Values]]]) -> Figure:
-    """Draw the distance of every pair of heads during training, a row for each replicate (title, values by step) and a column a layer.
+    """Draw the distance of every pair of heads during training, a row for each replicate (title, values by step) and one column per layer.
 
     The median over pairs is thick. The last column has the norms of the attention weights in all layers (figure 3.36).
     """

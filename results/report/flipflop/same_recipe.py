@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 import results
 from results.errors import StoreError, StudyError
-from results.report.figure_files import smaller
-from results.report.figures import titled_panels
-from results.report.palette import COLOURS, Style
+from results.report.plots.figure_files import smaller
+from results.report.plots.palette import COLOURS, Style
+from results.report.plots.panels import titled_panels
 from results.terminal import say
 
 KNOWN, SPARSE = "in_distribution", "sparse"

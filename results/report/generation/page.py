@@ -12,10 +12,11 @@ from results.claims.evidence import Condition, Evidence, gather
 from results.claims.generation.backtracking import HEADLINE, PROBE, values_by_item
 from results.claims.generation.walk import EXPERIMENT
 from results.report.family import Drawn
-from results.report.figures import faint, legend, mark, titled_panels
 from results.report.generation import thesis_tables
-from results.report.palette import INK, Style, colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.curves import faint
+from results.report.plots.palette import INK, Style, colour_of, marker_of
+from results.report.plots.panels import legend, mark, titled_panels
+from results.report.plots.plot_data import tell
 from results.rows.probe_values import by_key
 from results.rows.summary import Replicate
 from results.statistics.intervals import Floats
@@ -107,7 +108,7 @@ def points_of_generators(generators: Sequence[Mapping[str, float]]) -> Mapping[s
 
 
 def _figure(error: str, points: Mapping[str, Points], names: Sequence[str]) -> Figure:
-    """A panel a kind of queries; colours and marks by the place in `names`."""
+    """One panel per kind of queries; colours and marks by the place in `names`."""
     with titled_panels(points, 5.2, 4.0, y=error, above=0.9, columns=2) as (figure, panels):
         for panel, by in zip(panels, points.values(), strict=True):
             _panel(panel, by, names)

@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 
 from results.claims.generation.backtracking import HEADLINE, QUOTAS, STRIDES, matching
 from results.report.family import Drawn
-from results.report.figures import faint, legend, titled_panels
-from results.report.lines_and_maps import heat_maps
-from results.report.palette import INK, colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.curves import faint
+from results.report.plots.lines_and_maps import heat_maps
+from results.report.plots.palette import INK, colour_of, marker_of
+from results.report.plots.panels import legend, titled_panels
+from results.report.plots.plot_data import tell
 from results.statistics.intervals import Floats
 
 PROMPTS = 10_000
@@ -33,7 +34,7 @@ DISTINCT: Mapping[str, tuple[str, float, float]] = {
     f"diverse top=1 thesis {HEADLINE} verifier={{n}} distinct": ("no nucleus, backtracking", 5.52, 3.28),
 }
 ONE_CUT = {1: 0.366, 2: 0.438, 4: 0.591, 8: 0.790}  # table 3.1: the share that ends well, by the length of the only cut
-QUOTA_AND_STRIDE = ((0.421, 0.500, 0.604), (0.457, 0.634, 0.762), (0.518, 0.762, 0.921))  # table 3.2: a row a quota
+QUOTA_AND_STRIDE = ((0.421, 0.500, 0.604), (0.457, 0.634, 0.762), (0.518, 0.762, 0.921))  # table 3.2: one row per quota
 
 Values = Mapping[str, float]  # of a generator, by item
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.lego.sentences import Shares, items_by_length, sentences_wrong, sets_by_length
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
+from results.report.plots.lines_and_maps import BANDS, Panels, add_line, common_points, drawn_lines
 from results.rows.probe_values import Name, by_key, parts
 from results.rows.summary import Replicate, of_replicates
 from results.store.manifest import Manifest, has_settings_of, reported

@@ -11,10 +11,11 @@ from results.claims.claim import Settled
 from results.claims.evidence import Condition, Evidence, gather
 from results.claims.ngrams.courses import TASK, Course, Heads, courses, heads_of
 from results.report.family import Drawn
-from results.report.figures import legend, light_and_bold, light_curves, share_axis, titled_panels
-from results.report.lines_and_maps import heat_maps
-from results.report.palette import INK, colour_of
-from results.report.plot_data import tell
+from results.report.plots.curves import light_curves
+from results.report.plots.lines_and_maps import heat_maps
+from results.report.plots.palette import INK, colour_of
+from results.report.plots.panels import legend, light_and_bold, share_axis, titled_panels
+from results.report.plots.plot_data import tell
 from results.rows.looks import averages, series, watched, watched_set
 from results.rows.summary import Replicate
 from results.statistics.comparison import holm
@@ -53,7 +54,7 @@ def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], 
 
 
 def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
-    """A panel a condition: every seed faint, their median bold, and the k-grams' losses with the prior's smoothing as broken lines."""
+    """One panel per condition: every seed faint, their median bold, and the k-grams' losses with the prior's smoothing as broken lines."""
     with titled_panels(by_condition, 5.2, 3.8, STEP, "loss, nats", above=0.6, columns=2) as (figure, panels):
         orders = max(course.order for own in by_condition.values() for course in own)
         for i, (panel, own) in enumerate(zip(panels, by_condition.values(), strict=True)):

@@ -30,7 +30,7 @@ SHOWS = {
         " then towards the trigram's (section 5, one seed of figure 3)."
     ),
     (PAPER, "section 7"): (
-        "The paper shows one training a figure, and no time on a plateau over seeds, so there is nothing to redraw."
+        "The paper shows one training per figure, and no time on a plateau over seeds, so there is nothing to redraw."
     ),
     (PAPER, "theorem 4.2"): (
         "At the weights of a k-gram estimator the gradient is near zero: it grows like √c with the scale c, times an"

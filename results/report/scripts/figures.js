@@ -1,4 +1,4 @@
-// The figures of a page, drawn with uPlot from the JSON in each .plot (results/report/plot_data.py): a reader points at a replicate to
+// The figures of a page, drawn with uPlot from the JSON in each .plot (results/report/plots/plot_data.py): a reader points at a replicate to
 // read its condition, seeds, key and counts, clicks it for its page, and hides a condition in all figures at once by its name.
 // Whatever comes from the JSON is written as text, never as markup.
 const known = JSON.parse(document.getElementById("replicates-data")?.textContent ?? "null");

@@ -1,5 +1,5 @@
 // What the scripts of pages share. It is no module, so that those, which are, find its names.
-const SHAPES = {  // matplotlib's markers: those of results/report/palette.py in their order, then others
+const SHAPES = {  // matplotlib's markers: those of results/report/plots/palette.py in their order, then others
   o: (pen, x, y, r) => pen.arc(x, y, r, 0, 7),
   s: (pen, x, y, r) => pen.rect(x - r * .9, y - r * .9, r * 1.8, r * 1.8),
   "^": (pen, x, y, r) => { pen.moveTo(x, y - r * 1.1); pen.lineTo(x + r, y + r * .8); pen.lineTo(x - r, y + r * .8); pen.closePath(); },

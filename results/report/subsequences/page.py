@@ -18,7 +18,7 @@ from results.claims.subsequences.depth import layers_needed, length_of
 from results.claims.subsequences.gradients import rank
 from results.claims.subsequences.growth import LEARNED, Steps, arrays, learned_between
 from results.report.family import Drawn
-from results.report.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, lines
+from results.report.plots.lines_and_maps import BANDS, Panels, add_line, drawn_lines, heat_maps, lines
 from results.rows.probe_values import by_key, by_step
 from results.rows.summary import Replicate, of_replicates
 from results.statistics.intervals import Floats
@@ -79,7 +79,7 @@ def _depth(evidence: Evidence) -> list[Drawn]:
 
 
 def _held(evidence: Evidence) -> list[Drawn]:
-    """Accuracy against the number of pairs, a line a width, a panel an inner width."""
+    """Accuracy against the number of pairs, one line per width, one panel per inner width."""
     if len({condition.settings["task.pairs"] for condition in evidence.conditions}) < 2 or not evidence.definitions:
         return []
     name = next(iter(evidence.definitions))

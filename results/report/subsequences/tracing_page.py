@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from results.claims.evidence import gather
 from results.report.family import Drawn
-from results.report.figures import titled_panels
-from results.report.palette import INK, PAPER
+from results.report.plots.palette import INK, PAPER
+from results.report.plots.panels import titled_panels
 from results.report.subsequences.paper_shows import PAPER as SUN
 from results.rows.summary import Replicate, of_replicates
 from results.statistics.intervals import quantile_interval
@@ -39,7 +39,7 @@ THEIRS: Mapping[str, Mapping[str, Sequence[float]]] = {
 
 
 def drawings(store: Store, manifest: Manifest, replicates: Sequence[Replicate], finished: pa.Table) -> list[Drawn]:
-    """A panel a condition; [] where nothing was traced. `finished` are the committed rows of `replicates`."""
+    """One panel per condition; [] where nothing was traced. `finished` are the committed rows of `replicates`."""
     if not has_settings_of(manifest, "flipflop"):
         return []
     rows = read(store, "probes", ["key", "probe", "value"], pc.field("item") == MEDIAN, winning=finished).to_pylist()

@@ -89,7 +89,7 @@ def numpy_places(seed, settings):
 
 
 def packed(draw, settings):
-    """One number a seed, of all seeds at once."""
+    """One number per seed, of all seeds at once."""
     return {"mean": draw.uniform((64,)).mean(1)}
 
 

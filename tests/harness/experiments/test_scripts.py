@@ -1,4 +1,4 @@
-"""A study of a person's own script: one process a replicate, and whatever a script does, its reason recorded and no other disturbed."""
+"""A study of a person's own script: one process per replicate, and whatever a script does, its reason recorded and no other disturbed."""
 
 import json
 import math

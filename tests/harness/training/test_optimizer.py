@@ -1,4 +1,4 @@
-"""The flat optimisers against torch.optim, one instance a replicate."""
+"""The flat optimisers against torch.optim, one instance per replicate."""
 
 import pytest
 import torch

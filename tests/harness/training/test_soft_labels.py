@@ -46,7 +46,7 @@ def _condition(model="simple_disentangled", task=TASK, **train_fields):
 
 
 def _pack(conditions, watch=Watch(every=4, sequences=24, lags=2, strings=8)):  # noqa: B008
-    """A replicate a condition, with seeds 0, 1, …"""
+    """One replicate per condition, with seeds 0, 1, …"""
 
     def sets(task):
         return (ScoredSet("online", task, 40, 3, "0a" * 16), ScoredSet("test", task, 100, None, "0b" * 16))

@@ -254,7 +254,7 @@ def test_the_report_and_status_name_the_stages(whole):
 
 @pytest.mark.slow
 def test_a_chain_on_a_cluster_of_two_nodes_equals_a_local_one(whole, tmp_path):
-    """One replicate a pack on two slots: stages go on elsewhere than the stage before them, from the store alone."""
+    """One replicate per pack on two slots: stages go on elsewhere than the stage before them, from the store alone."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "tests.harness.training.chained_ray", str(tmp_path)]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from launch.cli import main
-from results.report import figure_files
+from results.report.plots import figure_files
 from results.store.manifest_schema import problem
 from results.store.tables import open_store
 from tests.results.synthetic import manifest, write

@@ -24,9 +24,9 @@ from results.dashboards.dashboard import show_dashboard
 from results.dashboards.publish import publish
 from results.names import slug
 from results.output import output_folder
-from results.report import figure_files
 from results.report.flipflop import glitches
 from results.report.flipflop.attention_figures import write_figures
+from results.report.plots import figure_files
 from results.report.replicate_page import write_replicate_page
 from results.report.report import write_report
 from results.rows.summary import latex_escape, to_csv

@@ -17,8 +17,12 @@ import pytest
 
 from results import second_process
 from results.errors import StudyError
-from results.report import figure_files, figures, pareto, report
+from results.report import report
 from results.report.page_template import format_least_share, format_rate
+from results.report.plots import figure_files, pareto
+from results.report.plots.error_axis import error_scale
+from results.report.plots.errors_by_condition import errors_by_condition
+from results.report.plots.panels import titled_panels
 from results.report.report import write_report
 from results.store import tables as store_tables
 from results.store.schema import SCHEMAS
@@ -285,7 +289,7 @@ print(write_report(open_store({study.root!r}, "synthetic"), {str(tmp_path / "out
 
 
 def test_zero_has_a_place_of_its_own_that_no_small_rate_shares() -> None:
-    scale = figures.error_scale(np.array([0.0, 1e-5, 0.3, np.inf]))
+    scale = error_scale(np.array([0.0, 1e-5, 0.3, np.inf]))
     zero, small, large, diverged = scale.place(np.array([0.0, 1e-5, 0.3, np.inf]))
     assert zero < scale.low <= small < large <= scale.high < diverged
     assert small == pytest.approx(-5)
@@ -295,7 +299,7 @@ def test_zero_has_a_place_of_its_own_that_no_small_rate_shares() -> None:
 def test_figures_stand_with_nothing_but_zeros_or_nothing_but_diverged() -> None:
     for value in (0.0, np.inf):
         only = np.full(3, value)
-        assert "<svg" in figure_files.svg(figures.errors_by_condition({"s": {"a": only}}))
+        assert "<svg" in figure_files.svg(errors_by_condition({"s": {"a": only}}))
         assert "<svg" in figure_files.svg(pareto.draw({"a": (only, only)}, "s", "t", {"a": [0, 1, 2]}))
 
 
@@ -304,7 +308,7 @@ def test_panels_of_a_large_grid_stand_where_a_layout_of_all_of_them_puts_them(mo
     for most in (figure_files.MANY_PANELS, 100):
         monkeypatch.setattr(figure_files, "MANY_PANELS", most)
         names = ["a condition"] * 13
-        with figures.titled_panels(names, 1.5, 1.2, "training step", "error rate", "y", columns=3) as (figure, panels):
+        with titled_panels(names, 1.5, 1.2, "training step", "error rate", "y", columns=3) as (figure, panels):
             figure_files.svg(figure)
         places.append(np.array([panel.get_position().extents for panel in panels]))
     assert np.abs(places[0] - places[1]).max() < 0.005  # of the figure

@@ -1,4 +1,4 @@
-"""What a reader of a store sees: all of a committed pack or nothing, and one pack a replicate."""
+"""What a reader of a store sees: all of a committed pack or nothing, and one pack per replicate."""
 
 import errno
 import json

@@ -11,7 +11,7 @@ from harness.study.load import from_tree
 from results.claims.evidence import Condition
 from results.report.automata import thesis
 from results.report.automata.page import drawings
-from results.report.lines_and_maps import bands_of
+from results.report.plots.lines_and_maps import bands_of
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY
 from tests.results.claims.planned_rows import planned, replicates

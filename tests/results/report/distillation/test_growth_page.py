@@ -14,7 +14,7 @@ from tests.rounding import rounded
 
 
 def study(steps):
-    """One seed a condition, right at the given step of three looks."""
+    """One seed per condition, right at the given step of three looks."""
     conditions, seen = [], {}
     for (arm, length), step in steps.items():
         name = f"{arm}, task.length={length}"

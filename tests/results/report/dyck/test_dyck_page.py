@@ -7,7 +7,7 @@ import pytest
 import results.report.dyck.page as page
 from results.claims.evidence import gather
 from results.report.dyck import FAMILY, thesis
-from results.report.lines_and_maps import attention_squares
+from results.report.plots.lines_and_maps import attention_squares
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import planned, replicates
 

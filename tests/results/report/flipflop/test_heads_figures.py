@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.report.figure_files import svg
 from results.report.flipflop.attention_figures import patterns
 from results.report.flipflop.heads import main, summary, table
 from results.report.flipflop.heads_figures import INPUTS, WRITES, comparable, distances, largest, over_steps
+from results.report.plots.figure_files import svg
 from results.store.schema import SCHEMAS
 
 KEYS = (0, 1, 2, 2, 4, 5, 5, 6)  # of the largest weights

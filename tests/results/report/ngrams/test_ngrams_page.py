@@ -13,8 +13,8 @@ from results.claims.claim import Settled
 from results.claims.evidence import gather
 from results.claims.ngrams.courses import courses, heads_of
 from results.report.citations import references
-from results.report.figure_files import svg
 from results.report.ngrams import FAMILY, page
+from results.report.plots.figure_files import svg
 from results.rows.looks import averages, watched
 from results.rows.summary import replicates_of
 from results.statistics.comparison import holm

@@ -11,20 +11,13 @@ from matplotlib.lines import Line2D
 
 from results.claims.evidence import gather
 from results.report.family import ReportFamily, first_answer
-from results.report.figures import (
-    MOST_BANDS,
-    ErrorScale,
-    Floats,
-    band,
-    error_axis,
-    error_scale,
-    legend,
-    share_axis,
-    titled_panels,
-)
-from results.report.palette import Style, colour_of
-from results.report.plot_data import tell
+from results.report.plots.curves import MOST_BANDS, band
+from results.report.plots.error_axis import ErrorScale, error_axis, error_scale
+from results.report.plots.palette import Style, colour_of
+from results.report.plots.panels import legend, share_axis, titled_panels
+from results.report.plots.plot_data import tell
 from results.rows.summary import Replicate, errors_of
+from results.statistics.intervals import Floats
 from results.statistics.survival import Survival, band_halfwidth, survival
 from results.store.manifest import Manifest
 
@@ -89,7 +82,7 @@ def _half_width(sizes: Sequence[int]) -> str:
 
 
 def draw(curves: Mapping[str, Mapping[str, Survival]]) -> Figure:
-    """A panel an evaluation set, a curve a condition, on a log axis with zero and diverged as places of their own beyond its breaks."""
+    """One panel per evaluation set, one curve per condition. Zero and diverged have places of their own beyond the axis' breaks."""
     every = [curve for by in curves.values() for curve in by.values()]
     ends = [np.inf] if any(curve.most[-1] > 0 for curve in every) else []
     scale = error_scale(*(curve.x for curve in every), ends)  # x always holds 0

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from results.report.family_sections import FAMILIES
-from results.report.figure_files import svg
-from results.report.figures import Profile, error_scale, errors_by_distance, rate_quartiles
-from results.report.survival_figure import LINES, MOST, baseline, choose, curve, draw, steps, survival_drawing
+from results.report.plots.error_axis import error_scale
+from results.report.plots.errors_by_distance import Profile, errors_by_distance, rate_quartiles
+from results.report.plots.figure_files import svg
+from results.report.plots.survival_figure import LINES, MOST, baseline, choose, curve, draw, steps, survival_drawing
 from results.rows.summary import Replicate, Score
 from tests.results.claims.claim_rows import condition, manifest
 

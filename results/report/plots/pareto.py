@@ -6,9 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.report.figures import Rows, error_axis, error_scale, jitter, legend, titled_panels
-from results.report.palette import COLOURS, INK, MARKERS, PAPER, Style, colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.error_axis import error_axis, error_scale, jitter
+from results.report.plots.palette import COLOURS, INK, MARKERS, PAPER, Style, colour_of, marker_of
+from results.report.plots.panels import legend, titled_panels
+from results.report.plots.plot_data import Rows, tell
 from results.rows.plural import counted
 from results.statistics.intervals import Floats
 

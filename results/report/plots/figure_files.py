@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from results.names import slug
-from results.report.figures import MANY_PANELS, STYLE
-from results.report.palette import COLOURS, INK, PAPER
+from results.report.plots.palette import COLOURS, INK, PAPER
+from results.report.plots.panels import MANY_PANELS, STYLE
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document may hold
 _DRAWN = re.compile(r"<(?:path|use|text)\b[^>]*>")  # matplotlib escapes the "<" of a text

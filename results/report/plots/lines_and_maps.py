@@ -12,10 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from results.report.family import Drawn
-from results.report.figures import MOST_BANDS, Floats, band, legend, titled_panels
-from results.report.palette import INK, Style, colour_of, marker_of
-from results.report.plot_data import tell
+from results.report.plots.curves import MOST_BANDS, band
+from results.report.plots.palette import INK, Style, colour_of, marker_of
+from results.report.plots.panels import legend, titled_panels
+from results.report.plots.plot_data import tell
 from results.rows.probe_values import Name, parts
+from results.statistics.intervals import Floats
 
 _MAP = "cividis"
 _DARK, _LIGHT = "#101418", "#fdfdfd"  # of numbers in cells: not the page's colours, since the cells have their own

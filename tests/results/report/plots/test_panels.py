@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.lines import Line2D
 
-from results.report.figure_files import svg
-from results.report.figures import legend, titled_panels
+from results.report.plots.figure_files import svg
+from results.report.plots.panels import legend, titled_panels
 
 
 @pytest.mark.parametrize(("places", "whole"), [([1, 2, 3], True), ([1.0, 1.5, 3.0], False), ([0, 5000, 10000], True)])

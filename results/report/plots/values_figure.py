@@ -5,26 +5,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from results.report.figures import (
-    Curve,
-    Floats,
-    error_axis,
-    error_scale,
-    jitter,
-    light_curves,
-    median_by_step,
-    name_columns,
-    points_and_quantiles,
-    titled_panels,
-)
 from results.report.page_template import format_real
-from results.report.palette import colour_of
-from results.report.plot_data import tell
+from results.report.plots.curves import Curve, light_curves, median_by_step
+from results.report.plots.error_axis import error_axis, error_scale, jitter
+from results.report.plots.errors_by_condition import points_and_quantiles
+from results.report.plots.palette import colour_of
+from results.report.plots.panels import name_columns, titled_panels
+from results.report.plots.plot_data import tell
+from results.statistics.intervals import Floats
 
 Values = Mapping[str, Floats]  # by condition; diverged replicates are left out
-Places = Mapping[
-    str, Sequence[tuple[int, int]]
-]  # by condition, of each of its replicates: the place in the study's list, the seed
+# by condition, of each of its replicates: the place in the study's list, the seed
+Places = Mapping[str, Sequence[tuple[int, int]]]
 
 
 def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool], places: Mapping[str, Places]) -> Figure:
@@ -60,7 +52,7 @@ def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool], p
 
 
 def curves_by_condition(curves: Mapping[str, Sequence[Curve]], label: str, log: bool) -> Figure:
-    """A panel a condition: each replicate's values by step, light, and their median, bold."""
+    """One panel per condition: each replicate's values by step, light, and their median, bold."""
     with titled_panels(curves, 4.1, 3.4, "step", label, "y", columns=3) as (figure, panels):
         for place, (panel, (condition, by)) in enumerate(zip(panels, curves.items(), strict=True)):
             light_curves(panel, place, by, condition)

@@ -1,4 +1,4 @@
-"""The figure of a sweep: a row a condition, ordered by how far its median error is from the baseline's.
+"""The figure of a sweep: one row per condition, ordered by how far its median error is from the baseline's.
 
 Each evaluation set has an order of its own. Replicates without an error and diverged ones have bands of their own, with counts.
 """
@@ -10,21 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from results.report.figures import (
-    Errors,
-    ErrorScale,
-    Floats,
-    density,
-    error_axis,
-    error_scale,
-    positive,
-    shortened,
-    titled_panels,
-)
 from results.report.page_template import format_rate
-from results.report.palette import COLOURS, INK, PAPER, Style
-from results.report.plot_data import tell
-from results.statistics.intervals import quantile
+from results.report.plots.error_axis import Errors, ErrorScale, error_axis, error_scale, positive
+from results.report.plots.errors_by_condition import density
+from results.report.plots.palette import COLOURS, INK, PAPER, Style
+from results.report.plots.panels import shortened, titled_panels
+from results.report.plots.plot_data import tell
+from results.statistics.intervals import Floats, quantile
 
 MAX_CONDITIONS, MAX_DOTS = 60, 6  # most conditions drawn for a set; most dots in one band of a condition
 WIDEST_ROW = 44  # characters of the name of a row
@@ -60,7 +52,7 @@ def largest(errors: Errors, baseline: str, most: int = MAX_CONDITIONS) -> list[s
 
 
 def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITIONS) -> Figure:
-    """A panel an evaluation set, a row a condition: violin of the positive log errors, {min, 25 %, median, 75 %, max}, counts.
+    """One panel per evaluation set, one row per condition: violin of the positive log errors, {min, 25 %, median, 75 %, max}, counts.
 
     `errors` is by set, then by condition: error rates of the replicates, infinity for a diverged one. The baseline has a rule
     at its median and a bold name. Raises ValueError where `baseline` is none of a set's conditions.

@@ -10,14 +10,17 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from results.report.figure_files import svg
-from results.report.figures import Profile, error_curves, errors_by_condition, errors_by_distance, loss_curves, titled_panels
 from results.report.interactive import plot
-from results.report.lines_and_maps import Bands, bands_of, lines
-from results.report.plot_data import plot_data
+from results.report.plots.curves import error_curves, loss_curves
+from results.report.plots.errors_by_condition import errors_by_condition
+from results.report.plots.errors_by_distance import Profile, errors_by_distance
+from results.report.plots.figure_files import svg
+from results.report.plots.lines_and_maps import Bands, bands_of, lines
+from results.report.plots.panels import titled_panels
+from results.report.plots.plot_data import plot_data
+from results.report.plots.values_figure import curves_by_condition, values_by_condition
+from results.report.plots.violins import sweep
 from results.report.report import write_report
-from results.report.values_figure import curves_by_condition, values_by_condition
-from results.report.violins import sweep
 from results.statistics.intervals import Floats
 from results.store.tables import open_store
 from tests.results.report.browser import asked

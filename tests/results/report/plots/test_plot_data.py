@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from results.report.interactive import plot
-from results.report.palette import COLOURS
-from results.report.plot_data import NotDrawable, plot_data, tell
+from results.report.plots.palette import COLOURS
+from results.report.plots.plot_data import NotDrawable, plot_data, tell
 from results.report.report import write_report
 from results.store.tables import open_store
 from tests.results.report.browser import EVIL, asked

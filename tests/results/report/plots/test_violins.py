@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from results.report import figure_files, figures
-from results.report.violins import effect_order, largest, sweep
+from results.report.plots import figure_files
+from results.report.plots.error_axis import error_scale
+from results.report.plots.violins import effect_order, largest, sweep
 
 
 def some(conditions: int = 426, replicates: int = 25) -> dict[str, np.ndarray]:
@@ -37,7 +38,7 @@ def test_a_sweep_of_426_conditions_stays_small_and_draws_60_in_each_panel() -> N
 def test_zeros_and_diverged_replicates_are_counted_in_bands_of_their_own() -> None:
     errors = {"base": np.array([0.0, 0.0, 0.0, 0.01, np.inf, np.inf]), "clean": np.zeros(4)}
     (panel,) = sweep({"sparse": errors}, "base").axes
-    scale = figures.error_scale(*errors.values())
+    scale = error_scale(*errors.values())
     zeros, diverged = scale.zero - 0.045 * scale.span, scale.infinite + 0.045 * scale.span  # beside the marks of quantiles
     counts = {(round(text.xy[0], 9), text.get_text()) for text in panel.texts}
     assert counts == {(round(zeros, 9), "3"), (round(diverged, 9), "2"), (round(zeros, 9), "4")}

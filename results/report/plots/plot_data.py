@@ -4,7 +4,7 @@ A section draws with matplotlib alone and describes an artist by `tell` (its con
 where a reader points, and hides the artist where a reader clicks on the condition's name. scripts/figures.js draws it with uPlot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Annotation, Text
 from numpy.typing import NDArray
 
-from results.report.palette import COLOURS, INK, PAPER
+from results.report.plots.palette import COLOURS, INK, PAPER
 
 Spec = dict[str, Any]
+Rows = Mapping[str, Sequence[int]]  # by condition, the place of each of its replicates in the study's list
 _FINE = 4000  # distinct places along an axis
 _PALETTE = {colour.lower(): i for i, colour in enumerate(COLOURS, 1)} | {INK: "ink", PAPER: "paper"}
 _DASHES = {"--": [6, 4], ":": [2, 3], "-.": [6, 3, 2, 3]}

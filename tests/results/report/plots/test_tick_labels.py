@@ -5,10 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from results.report.figure_files import svg
-from results.report.figures import plain, titled_panels
-from results.report.plot_data import plot_data
-from results.report.values_figure import values_by_condition
+from results.report.plots.figure_files import svg
+from results.report.plots.panels import titled_panels
+from results.report.plots.plot_data import plot_data
+from results.report.plots.tick_labels import plain
+from results.report.plots.values_figure import values_by_condition
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ from unittest.mock import patch
 
 import numpy as np
 
-from results.report import figure_files, figures
+from results.report.plots import figure_files
+from results.report.plots.errors_by_condition import errors_by_condition
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def _drawn():
     rates = 10 ** np.random.default_rng(0).uniform(-4, 0, 40)
-    return figures.errors_by_condition({"s": {'</text> d="M 1.234567"': rates, "b": np.append(rates[:20], 0.0)}})
+    return errors_by_condition({"s": {'</text> d="M 1.234567"': rates, "b": np.append(rates[:20], 0.0)}})
 
 
 def _numbers(document: str) -> list[tuple[str, str, float]]:

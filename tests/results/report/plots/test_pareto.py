@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from results.report import drawings, pareto
+from results.report import drawings
 from results.report.family import compared_sets
 from results.report.family_sections import FAMILIES
 from results.report.interactive import plot
-from results.report.plot_data import plot_data
+from results.report.plots import pareto
+from results.report.plots.plot_data import plot_data
 from results.report.report import write_report
 from results.rows.summary import Replicate, Score, replicates_of
 from results.store.schema import SCHEMAS

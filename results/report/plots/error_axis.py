@@ -1,0 +1,128 @@
+"""Logarithmic axes of error rates, where zero is a category of its own and never a small number, and so is *diverged*."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from results.report.plots.palette import INK, Style
+from results.report.plots.plot_data import log_coordinates
+from results.report.plots.tick_labels import power_of_ten
+from results.statistics.intervals import Floats
+
+Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
+
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """Places on an error axis: log10 of the rate, with room below for zeros and above for diverged replicates.
+
+    `low` and `high` are whole decades; the categories lie beyond a break in the axis.
+    """
+
+    low: int
+    high: int
+    zeros: bool
+    diverged: bool
+
+    @property
+    def zero(self) -> float:
+        return self.low - 0.16 * self.span
+
+    @property
+    def infinite(self) -> float:
+        return self.high + 0.14 * self.span
+
+    @property
+    def span(self) -> float:
+        return max(self.high - self.low, 2)
+
+    def place(self, errors: ArrayLike) -> Floats:
+        """Coordinates of error rates; zeros and infinities go to their own category, and NaN stays NaN."""
+        values = np.asarray(errors, dtype=np.float64)
+        logs = np.log10(values, out=np.zeros_like(values), where=(values > 0) & np.isfinite(values))
+        logs = np.where(np.isnan(values), np.nan, logs)
+        return np.where(values == 0, self.zero, np.where(np.isinf(values), self.infinite, logs))
+
+    def limits(self) -> tuple[float, float]:
+        below = self.zero - 0.07 * self.span if self.zeros else self.low - 0.03 * self.span
+        above = self.infinite + 0.07 * self.span if self.diverged else self.high + 0.03 * self.span
+        return below, above
+
+
+def error_scale(*errors: ArrayLike) -> ErrorScale:
+    """The decades that hold all positive rates, at least two of them, and whether there are zeros and diverged replicates."""
+    values = np.concatenate([np.empty(0), *(np.asarray(e, dtype=np.float64).ravel() for e in errors)])
+    logs = np.log10(positive(values))
+    low = math.floor(logs.min()) if logs.size else -2
+    high = math.ceil(logs.max()) if logs.size else 0
+    return ErrorScale(min(low, high - 2), high, bool((values == 0).any()), bool(np.isinf(values).any()))
+
+
+def error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], counts: float | None = None) -> None:
+    """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken.
+
+    counts: room beyond each category for its counts, in spans of the axis.
+    """
+    below, above = scale.limits()
+    room = scale.span * (counts if counts is not None else 0.075 if direction == "y" else 0.0)
+    limits = (below - room * scale.zeros, above + room * scale.diverged)
+    step = max(1, -(-(scale.high - scale.low) // 7))
+    ticks = [(float(k), power_of_ten(k)) for k in range(scale.high, scale.low - 1, -step)]
+    breaks = []
+    if scale.zeros:
+        ticks.append((scale.zero, "0"))
+        breaks.append(scale.low - 0.07 * scale.span)
+    if scale.diverged:
+        ticks.append((scale.infinite, "diverged"))
+        breaks.append(scale.high + 0.06 * scale.span)
+    places, labels = [place for place, _ in ticks], [label for _, label in ticks]
+    horizontal = direction == "x"
+    log_coordinates(panel, direction)
+    (panel.set_xlim if horizontal else panel.set_ylim)(*limits)
+    (panel.set_xticks if horizontal else panel.set_yticks)(places, labels)
+    band = panel.axvspan if horizontal else panel.axhspan
+    for category in labels:
+        if category in ("0", "diverged"):
+            edge = breaks[0] if category == "0" else breaks[-1]
+            band(*((limits[0], edge) if category == "0" else (edge, limits[1])), color=INK, alpha=0.055, lw=0)
+    panel.grid(axis=direction)
+    stroke: Style = {
+        "marker": [(-0.5, -1), (0.5, 1)] if horizontal else [(-1, -0.5), (1, 0.5)],
+        "ms": 9,
+        "mec": INK,
+        "mew": 1,
+        "ls": "none",
+    }
+    for edge in breaks:
+        for shift in (-0.012, 0.012):
+            at = edge + shift * scale.span
+            x, y = ([at], [0.0]) if horizontal else ([0.0], [at])
+            transform = panel.get_xaxis_transform() if horizontal else panel.get_yaxis_transform()
+            panel.plot(x, y, transform=transform, clip_on=False, zorder=5, **stroke)
+
+
+def positive(errors: Floats) -> Floats:
+    """The error rates that have a place on a logarithmic axis."""
+    return errors[(errors > 0) & np.isfinite(errors)]
+
+
+def jitter(errors: Floats, scale: ErrorScale, base: int) -> Floats:
+    """Shifts that spread the replicates of a category (zero or diverged) over its strip; 0 for all other rates."""
+    shifts = np.zeros(errors.size)
+    for category in (errors == 0, np.isinf(errors)):
+        shifts[category] = 0.055 * scale.span * evenly(int(category.sum()), base)
+    return shifts
+
+
+def evenly(n: int, base: int) -> Floats:
+    """n places that fill -1 … 1 evenly whatever n is (van der Corput's sequence), the same every time."""
+    index, places, digit = np.arange(1, n + 1), np.zeros(n), 1 / base
+    while index.any():
+        places += digit * (index % base)
+        index, digit = index // base, digit / base
+    return 2 * places - 1

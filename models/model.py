@@ -86,5 +86,6 @@ def refuse_blind(config: Model) -> None:
     """Raise ValueError for a model whose answers depend on later tokens."""
     if not config.causal:
         raise ValueError(
-            "a model with model.causal = false reads what comes after a word, so it can't continue a string of its own"
+            "a model with model.causal = false reads what comes after a word, so it can't continue a string of its own: leave "
+            "model.causal out"
         )

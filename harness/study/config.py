@@ -204,6 +204,16 @@ class EvaluationSet:
         for option in self.definition:
             if getattr(scored, option) != getattr(wanted, option):
                 raise StudyError(f"task.{option} is fixed to {getattr(scored, option)!r} in an evaluation set: leave it out")
+        if scored.vocabulary > task.vocabulary:
+            raise StudyError(
+                f"its strings have {scored.vocabulary} tokens in the vocabulary and those of the training {task.vocabulary}: "
+                f"set {' and '.join(self.definition)} so that there are no more"
+            )
+        if scored.outputs > task.outputs or (task.soft and scored.outputs != task.outputs):
+            raise StudyError(
+                f"its answers have {scored.outputs} classes and those of the training {task.outputs}: "
+                f"set {' and '.join(self.definition)} so that there are {'as many' if task.soft else 'no more'}"
+            )
         return scored
 
     def hash(self, task: Task, seed: int) -> str:

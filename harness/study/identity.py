@@ -114,6 +114,9 @@ def typed(kind: Any, value: Any, where: str) -> Any:
     """`value` as the declared type, so that 1 and 1.0, a list and a tuple are one value. ValueError where it can't be."""
     origin, members = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
+        lists = [member for member in members if typing.get_origin(member) is tuple]
+        if len(lists) == 1 and isinstance(value, list | tuple):
+            return typed(lists[0], value, where)
         for member in members:
             if dataclasses.is_dataclass(member) and isinstance(value, Mapping):
                 return typed(member, value, where)  # its own sentence says more than "must be … or null"
@@ -151,6 +154,9 @@ def _section(kind: Any, value: Options, where: str) -> Any:
             match = difflib.get_close_matches(str(name), options, n=1)
             hint = f"; did you mean {where}.{match[0]}?" if match else f"; options: {', '.join(options)}"
             raise StudyError(f"{where}.{name} is unknown{hint}")
+    for field in dataclasses.fields(kind):
+        if field.default is field.default_factory is dataclasses.MISSING and field.name not in value:
+            raise StudyError(f"{where}.{field.name} is missing: give {_in_words(kinds[field.name])}")
     return kind(**{name: typed(kinds[name], own, f"{where}.{name}") for name, own in value.items()})
 
 

@@ -42,7 +42,8 @@ def _refuse(where: str, option: str, value: Value) -> None:
         _refuse(where, option, vars(value))
     elif type(value) is int:
         most = _OPTIONS.get(option, MOST_STEPS if option in _COUNTS_STEPS else MOST_OPTION)
-        if abs(value) > (2**63 - 1 if "seed" in option else most):
+        most = 2**63 - 1 if "seed" in option else most
+        if abs(value) > most:
             shown = f"{value:,}" if abs(value) < 10**15 else f"{value:g}"
             raise StudyError(f"{where} = {shown} is too large: write at most {most:,}")
 

@@ -133,6 +133,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
             refuse_many_points(condition.train.steps, study.curve_every)
         _validate_sets(study)
         _validate_keep(study)
+        _validate_watch(study)
     check_count(study.wandb_runs, len(study.conditions), sum(len(condition.seeds) for condition in study.conditions))
     if rule is not None:
         _validate_rule(study, rule, points)
@@ -441,6 +442,21 @@ def _validate_keep(study: Study) -> None:
     late = [step for step in keep_steps(study.keep) if step > longest]
     if late:
         raise StudyError(f"keep = {study.keep!r}: no condition has a step {late[0]}, the longest training has {longest} steps")
+
+
+def _validate_watch(study: Study) -> None:
+    """StudyError for lags that no model has attention for, or that are longer than a condition's strings."""
+    if study.watch is None or study.watch.lags < 0:
+        return
+    lags, attending = study.watch.lags, [condition for condition in study.conditions if condition.model.attends]
+    if not attending:
+        raise StudyError(f"evaluate.watch.lags = {lags} measures attention, and no condition's model has any: leave it out")
+    shortest = min(attending, key=lambda condition: condition.task.tokens)
+    if lags >= shortest.task.tokens:
+        raise StudyError(
+            f"evaluate.watch.lags = {lags} is too large for condition {shortest.label}, whose strings have {shortest.task.tokens} tokens: "
+            f"write at most {shortest.task.tokens - 1}"
+        )
 
 
 def _pack_size(merged: Tree) -> int | None:

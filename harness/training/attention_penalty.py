@@ -15,18 +15,22 @@ class Sharpness:
 
     def __init__(self, kind: str, layers: tuple[int, ...] | None):
         self.kind, self.layers = kind, layers
+        self._seen: set[int] = set()
         self._sums: list[Tensor] = []
 
     def __call__(self, layer: int, weights: Tensor) -> None:
         """weights [R, B, H, Q, T], rows that sum to 1. A causal row's invisible keys have weight 0 and add nothing."""
+        self._seen.add(layer)
         if self.layers is not None and layer not in self.layers:
             return
         self._sums.append(row_penalty(self.kind, weights.float()).flatten(1).mean(1))
 
     def mean(self) -> Tensor:
         """Mean over layers of each layer's mean over strings, heads and rows, [R]."""
-        if not self._sums:
-            raise StudyError(f"train.sharpen.layers = {list(self.layers or ())} names no layer of this model: the first is 0")
+        if self.layers is not None and not self._seen.issuperset(self.layers):
+            raise StudyError(
+                f"train.sharpen.layers = {list(self.layers)} names a layer that the model lacks: the last one is {max(self._seen)}"
+            )
         return torch.stack(self._sums).mean(0)
 
 

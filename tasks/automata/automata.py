@@ -65,6 +65,10 @@ class Automaton(Task):
         if self.scratchpad and self.p_reveal < 1:
             raise ValueError("task.scratchpad shows every label in the words, so none can be hidden: write task.p_reveal = 1")
         machine, _ = self._machine, self._observation
+        if self.outputs < 2:
+            raise ValueError(
+                "task.automaton and task.observe leave one class of labels, so no answer could be wrong: give two or more"
+            )
         special = [f"law = {self.law}"] if self.law != "uniform" else []
         special += [f"{name} = {getattr(self, name)}" for name in ("p_one", "ones") if getattr(self, name) is not None]
         if len(special) > 1:
@@ -102,6 +106,11 @@ class Automaton(Task):
     def outputs(self) -> int:
         """Classes of a label."""
         return self._observation.classes
+
+    @property
+    def fed_back(self) -> bool:
+        """Whether the model goes on with its own answers."""
+        return self.scratchpad
 
     def evaluation(self) -> "Automaton":
         """The task that an evaluation set of this one holds: the same words, every position scored."""

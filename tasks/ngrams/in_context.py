@@ -23,6 +23,7 @@ from tasks.task import Task, refuse_below, refuse_unlisted
 _LAW, _FIRST, _TOKEN = range(3)
 _NUMBERS = 2**18  # of laws that are made at once: more would leave the cache
 _MOST = 2**20  # numbers in the language of one string
+_LEAST_STATIONARY = 0.2  # α; at 0.1, one law in a thousand is wrong in float64, since its contexts hardly lead to one another
 _FLOOR = 1e-8  # added to a probability before its logarithm, as in the paper's loss
 
 
@@ -62,6 +63,11 @@ class InContextNgram(Task):
         if not 1e-3 <= self.alpha <= 1e3:
             raise ValueError(f"task.alpha = {self.alpha:g} must be a number from 0.001 to 1000")
         refuse_unlisted(self, {"labels": ("last", "every"), "first": ("uniform", "stationary")})
+        if self.first == "stationary" and self.alpha < _LEAST_STATIONARY:
+            raise ValueError(
+                f"task.alpha = {self.alpha:g} with task.first = 'stationary' makes languages whose stationary law can't be computed: "
+                f"write task.alpha of at least {_LEAST_STATIONARY}, or task.first = 'uniform'"
+            )
 
     @property
     def vocabulary(self) -> int:

@@ -358,3 +358,42 @@ def test_a_manifest_needs_neither_omegaconf_nor_ray_nor_wandb():
         "assert not {'omegaconf', 'ray', 'wandb', 'yaml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "other", "sentence"),
+    [
+        ({"name": "automaton"}, {"automaton": "C3"}, "3 tokens in the vocabulary and those of the training 2: set automaton"),
+        ({"name": "automaton"}, {"scratchpad": True}, "4 tokens in the vocabulary and those of the training 2: set scratchpad"),
+        (
+            {"name": "automaton"},
+            {"automaton": "Grid4"},
+            "4 classes and those of the training 2: set automaton so that there are no",
+        ),
+        (
+            {"name": "in_context_ngram"},
+            {"alphabet": 2},
+            "2 classes and those of the training 5: set alphabet so that there are as",
+        ),
+    ],
+)
+def test_a_set_that_needs_other_tokens_or_classes_is_refused(task, other, sentence):
+    said = refusal(task=task, evaluate={"sets": {"other": other | {"sequences": 10}}})
+    assert said.startswith("evaluate.sets.other of condition transformer: ")
+    assert sentence in said
+
+
+def test_a_set_may_need_fewer_classes():
+    task = {"name": "associations", "outputs": 16}
+    assert small_study(task=task, evaluate={"sets": {"fewer": {"outputs": 8, "sequences": 10}}}).sets[0].name == "fewer"
+
+
+def test_lags_that_nothing_can_measure_are_refused():
+    assert small_study("evaluate.watch={lags: 15}").watch.lags == 15
+    assert refusal("evaluate.watch={lags: 16}").endswith("whose strings have 16 tokens: write at most 15")
+    assert "no condition's model has any: leave it out" in refusal("evaluate.watch={lags: 2}", model={"name": "lstm"})
+
+
+def test_the_largest_seed_of_a_table_is_named():
+    task = {"name": "associations", "table_seed": 2**63}
+    assert "write at most 9,223,372,036,854,775,807" in refusal(task=task, evaluate={"sets": {"same": {"sequences": 10}}})

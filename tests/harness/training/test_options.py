@@ -9,6 +9,7 @@ from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.planning.plan import signature
 from harness.study.config import Sharpen
+from harness.training.attention_penalty import Sharpness
 from harness.training.pack_state import Stopped, Training
 from harness.training.train import train
 from models.noise import Noise
@@ -160,6 +161,14 @@ def test_dropout_follows_the_initial_seed_and_is_off_in_scoring():
     with torch.no_grad():
         assert torch.equal(state.losses(strings), state.losses(strings))
         assert not torch.equal(state.losses(strings), state.losses(strings, noise))
+
+
+def test_a_penalty_on_a_layer_that_the_model_lacks_is_refused():
+    sharpness = Sharpness("entropy", (0, 2))
+    for layer in range(2):
+        sharpness(layer, torch.full((1, 1, 1, 2, 2), 0.5))
+    with pytest.raises(ValueError, match=r"\[0, 2\] names a layer that the model lacks: the last one is 1"):
+        sharpness.mean()
 
 
 def test_a_penalty_on_a_model_without_attention_is_refused():

@@ -185,6 +185,11 @@ def test_the_words_are_frozen():
         ({"observe": [0, 1, 1]}, "task.observe has 3 classes and the semiautomaton 2 states"),
         ({"observe": [0, 2]}, r"task.observe = \[0, 2\] must number its classes 0, 1"),
         ({"automaton": 5}, "task.automaton = 5 must be a word or a mapping"),
+        ({"automaton": {}}, "task.automaton.table is missing: give a list"),
+        ({"automaton": {"start": 0}}, "task.automaton.table is missing: give a list"),
+        ({"automaton": {"table": [[0]]}}, "leave one class of labels"),
+        ({"observe": [0, 0]}, "leave one class of labels"),
+        ({"observe": ["a", "b"]}, "task.observe = 'a' must be a whole number"),
     ],
 )
 def test_impossible_tasks_are_refused(fields, sentence):

@@ -7,8 +7,10 @@ import yaml
 import models
 import tasks
 from harness.draw import Draw
+from harness.planning.pack import ScoredSet
 from harness.run import run
 from harness.study.load import from_tree
+from harness.training.evaluate import score
 from results.store.tables import committed, open_store, read
 from tasks.automata.named_automata import semiautomaton
 from tests.harness.tiny import STUDY
@@ -82,6 +84,14 @@ def test_a_transformer_answers_as_in_one_pass_over_what_it_wrote():
 def test_hidden_labels_and_a_scratchpad_exclude_each_other():
     with pytest.raises(ValueError, match=r"write task\.p_reveal = 1"):
         tasks.build("automaton", scratchpad=True, p_reveal=0.5)
+
+
+def test_a_model_that_would_read_the_labels_ahead_is_refused():
+    task = tasks.build("automaton", length=4, scratchpad=True)
+    config = models.configure("transformer", layers=1, width=8, heads=2, causal=False)
+    model = config.make(Draw(torch.tensor([0])), task.vocabulary, task.tokens, task.outputs)
+    with pytest.raises(ValueError, match=r"leave model\.causal out"):
+        score(model, [ScoredSet("long", task, 5, None, "0")], torch.device("cpu"), "fp32")
 
 
 def test_a_study_with_a_scratchpad_carries_its_state_beyond_the_training_length(tmp_path):

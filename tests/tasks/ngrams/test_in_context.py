@@ -165,6 +165,7 @@ def test_baseline_losses_are_the_papers(row):
         ({"alpha": 0.0}, "task.alpha = 0 must be a number from 0.001 to 1000"),
         ({"labels": "all"}, "task.labels = 'all' must be last or every"),
         ({"first": "zero"}, "task.first = 'zero' must be uniform or stationary"),
+        ({"first": "stationary", "alpha": 0.1}, "write task.alpha of at least 0.2, or task.first = 'uniform'"),
     ],
 )
 def test_what_cannot_be_is_refused(fields, said):

@@ -74,6 +74,11 @@ class Task(Protocol):
         return False
 
     @property
+    def answers_ahead(self) -> bool:
+        """Whether the string holds an answer behind its position, as it does the next token, so that the model must be causal."""
+        return False
+
+    @property
     def fed_back(self) -> bool:
         """Whether a model is scored on its own answers fed back, which needs a causal model."""
         return False

@@ -102,7 +102,9 @@ def _settings(probe: str, options: Sequence[str]) -> Any:
     for option in options:
         name, equals, word = option.partition("=")
         if not equals:
-            raise StudyError(f"--option {option} must be NAME=VALUE, such as heads=4")
+            raise StudyError(f"--option {option} must be NAME=VALUE, such as {fields(kind)[0].name}=4")
+        if name in given:
+            raise StudyError(f"--option {name} is given twice: keep one")
         try:
             given[name] = json.loads(word)
         except ValueError:

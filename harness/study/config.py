@@ -271,6 +271,10 @@ class Condition:
         if self.train.consistency is not None and not self.task.views:
             raise StudyError(f"train.consistency compares a task's views and the {name_of(self.task)} has none: leave it out")
         refuse_hiding(self.task, self.model)
+        if self.task.answers_ahead and not self.model.causal:
+            raise StudyError(
+                f"model.causal = false would read the answers of {name_of(self.task)} ahead, which stand in its strings: leave it out"
+            )
         task = self.task
         refuse_large_training(task.tokens, task.vocabulary, task.outputs, self.train.batch, vars(self.model))
 

@@ -108,6 +108,11 @@ class Automaton(Task):
         return self._observation.classes
 
     @property
+    def answers_ahead(self) -> bool:
+        """Whether the label of a token stands behind it."""
+        return self.scratchpad
+
+    @property
     def fed_back(self) -> bool:
         """Whether the model goes on with its own answers."""
         return self.scratchpad

@@ -94,6 +94,11 @@ class PCFG(Task):
                 f"{quantile(law, _FIT) + 1}"
             )
 
+    @property
+    def answers_ahead(self) -> bool:
+        """Whether an answer is the next token."""
+        return self.objective == "next"
+
     def scored_positions(self) -> int | None:
         """Positions a string that the loss needs, K: the 0.999 quantile of their number, rounded up to 8; None = all."""
         rules = grammar(self.grammar)

@@ -92,6 +92,11 @@ class Dyck(Task):
         return 2 * self.types + 1
 
     @property
+    def answers_ahead(self) -> bool:
+        """What follows a position tells of its answer, the next token."""
+        return True
+
+    @property
     def law(self) -> Law:
         """The exact law of the brackets of a string."""
         length, ending = (self.length - 1, "stop") if self.complete else (self.length, "any")

@@ -69,6 +69,11 @@ class FlipFlop(Task):
     def vocabulary(self) -> int:
         return SYMBOL + self.symbols
 
+    @property
+    def answers_ahead(self) -> bool:
+        """An answer is the next token."""
+        return True
+
     def laws(self) -> list[tuple[float, float, float]]:
         """(p_w, p_r, p_i) of each distribution of the mixture."""
         mixture = self.p_ignore if isinstance(self.p_ignore, tuple) else (self.p_ignore,)

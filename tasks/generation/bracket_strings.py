@@ -68,6 +68,11 @@ class BracketStrings(Task):
         return self.length + 1
 
     @property
+    def answers_ahead(self) -> bool:
+        """An answer is the next token."""
+        return True
+
+    @property
     def law(self) -> Process:
         """The process that writes the strings, without errors."""
         return _written(self.length, self.depth, self.opens, self.first_type)

@@ -77,6 +77,11 @@ class InContextNgram(Task):
     def contexts(self) -> int:
         return self.alphabet ** (self.order - 1)
 
+    @property
+    def answers_ahead(self) -> bool:
+        """Whether what follows a scored position tells of its law."""
+        return self.labels == "every"
+
     def scored_positions(self) -> int | None:
         return 1 if self.labels == "last" else None
 

@@ -79,6 +79,11 @@ class Corpus(Task):
         self._runs()
 
     @property
+    def answers_ahead(self) -> bool:
+        """Whether an answer is the next token."""
+        return self.objective == "next"
+
+    @property
     def read(self) -> int:
         """The number of tokens of the text in a window."""
         return self.length - (self.begin is not None)

@@ -2,9 +2,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.draw import Draw
 from harness.study.config import keep_steps, keep_tail
 from harness.study.identity import key
 from harness.study.load import from_tree, load
@@ -397,3 +399,37 @@ def test_lags_that_nothing_can_measure_are_refused():
 def test_the_largest_seed_of_a_table_is_named():
     task = {"name": "associations", "table_seed": 2**63}
     assert "write at most 9,223,372,036,854,775,807" in refusal(task=task, evaluate={"sets": {"same": {"sequences": 10}}})
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        {"name": "flipflop"},
+        {"name": "automaton", "scratchpad": True},
+        {"name": "in_context_ngram", "labels": "every"},
+        {"name": "pcfg", "root": 13, "length": 40, "objective": "next"},
+        {"name": "dyck"},
+        {"name": "bracket_strings"},
+    ],
+)
+def test_a_model_that_would_read_the_answers_ahead_is_refused(task):
+    sets = {"sets": {"same": {"sequences": 10}}}
+    said = refusal("model.causal=false", task=task, evaluate=sets)
+    assert said.endswith(f"would read the answers of {task['name']} ahead, which stand in its strings: leave it out")
+    # what the property says is so: after some scored position stands its answer, the law's likeliest token, or the closing bracket
+    (condition,) = small_study(task=task, evaluate=sets).conditions
+    batch = condition.task.sample(Draw(torch.arange(2)), 50)
+    targets = batch.targets.argmax(-1) if condition.task.soft else batch.targets
+    inputs, targets, scored = batch.inputs[..., 1:], targets[..., :-1], batch.weights[..., :-1] > 0
+    if task["name"] == "automaton":
+        inputs = inputs - 2
+    same = (inputs == targets)[scored].float().mean()
+    assert same > (0.4 if condition.task.soft else 0.999)  # by chance 0.2, of five tokens
+
+
+@pytest.mark.parametrize(
+    "task", [{"name": "automaton"}, {"name": "associations"}, {"name": "in_context_ngram"}, {"name": "dyck_copy"}]
+)
+def test_a_model_may_look_ahead_where_no_answer_stands(task):
+    study = small_study("model.causal=false", task=task, evaluate={"sets": {"same": {"sequences": 10}}})
+    assert not study.conditions[0].model.causal

@@ -24,6 +24,7 @@ from harness.study.config import condition_of
 from harness.study.load import from_tree
 from harness.training.pack_state import Training
 from models.transformer import positions
+from results.errors import StudyError
 from results.store.tables import commit, committed, open_store, read
 from tests.environments import PACKAGES
 from tests.harness.killed import without_report
@@ -106,6 +107,8 @@ def test_the_model_of_the_page_is_trained_and_reported(tmp_path, monkeypatch):
     tree = yaml.safe_load(STUDY) | {"conditions": {}, "store": str(tmp_path / "runs"), "model": {"name": "average", "width": 8}}
     assert run(from_tree(tree, ["replicates=2"]), say=lambda text: None) == 0
     _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
+    with pytest.raises(StudyError, match=r"model\.width = 0 must be at least 1"):
+        from_tree(tree, ["model.width=0"])
 
 
 def _losses(one, seeds, steps=20):

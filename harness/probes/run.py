@@ -23,6 +23,7 @@ from harness.training import weights as artifacts
 from models.transformer.transformer import Decoder
 from results.errors import StudyError
 from results.plain_values import Row
+from results.rows.plural import counted
 from results.rows.probe_values import add, compared, probed
 from results.store.manifest import as_planned
 from results.store.tables import Store, committed
@@ -78,7 +79,7 @@ def run(
             if paired and max(Counter((row["config"], row["stage"]) for row in rows).values()) == 1:
                 say(f"{store.study}: {probe} compares replicates of one condition, and no condition has two with kept weights")
                 continue
-            say(f"{store.study}: {probe} of {fresh} replicates added, {had} had it")
+            say(f"{store.study}: {probe} of {counted(fresh, 'replicate')} added, {had} had it")
             if had and asked is not None and not paired:
                 say(
                     f"  rows that were there keep their strings: to make them with {asked}, move the probe's files out of probes/ first"

@@ -112,7 +112,7 @@ def test_rows_reach_the_store_of_causal_transformers_on_gridworlds_alone(tmp_pat
     path.write_text(STUDY)
     assert run_study(load(path, [f"store={tmp_path}/runs"]), lambda text: None) == 0
     main(["probe", str(tmp_path / "runs"), "--probe", "boundaries", "--strings", "4"])
-    assert "boundaries of 1 replicates added" in capsys.readouterr().out
+    assert "boundaries of 1 replicate added" in capsys.readouterr().out
     ((found),) = by_key(read(open_store(tmp_path / "runs", "walks"), "probes")).values()
     assert {(layer, head) for _, layer, head, item in found if item == "visits"} == {(0, 0), (0, 1), (1, 0), (1, 1)}
     assert all(0 <= value <= 1 for value in found.values())

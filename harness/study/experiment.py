@@ -23,7 +23,7 @@ from harness.experiments.built_in import REGISTRY, BuiltIn
 from harness.study.foreign_code import ForeignCode, code_of_modules, code_of_sources
 from harness.study.identity import canonical, describe, typed
 from models.custom import custom
-from results.errors import StudyError, settings_errors
+from results.errors import StudyError, nearest, settings_errors
 from results.plain_values import Options, Tree, Value
 
 GIVEN = ("seed", "folder")  # placeholders of a command that are not settings
@@ -248,9 +248,10 @@ def _function(path: str) -> tuple[Callable[..., Any], str]:
     """The function at MODULE:FUNCTION and the name of its first argument, seed or draw."""
     module, _, name = path.partition(":")
     with settings_errors():
-        function = getattr(custom.module_of(path, "experiment"), name, None)
+        held = vars(custom.module_of(path, "experiment"))
+    function = held.get(name)
     if not inspect.isroutine(function):
-        what = f"has no {name}" if function is None else f"has {name}, which is no function"
+        what = f"has no {name}{nearest(name, held)}" if function is None else f"has {name}, which is no function"
         raise StudyError(f"experiment.name = {path!r}: the module {module} {what}")
     arguments = list(inspect.signature(function).parameters)
     if len(arguments) != 2 or arguments[0] not in ("seed", "draw"):

@@ -7,12 +7,10 @@ does not inherit `heads`.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import models
-import tasks
 from harness.study.conditions import conditions_of
 from harness.study.config import (
     Condition,
@@ -42,6 +40,7 @@ from harness.study.sweep import (
     refuse_hidden_overrides,
     refuse_lost_replicates,
     select,
+    with_section,
 )
 from harness.study.tree import (
     count,
@@ -193,21 +192,9 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
 
 def _refuse_without_section(words: Tree, tree: Tree, where: str) -> None:
     """StudyError for an option of a section that stands alone, such as `lr` instead of `train.lr`."""
-    nothing: Value = {} if "task" in tree else None  # a file may leave out `train`
-    nodes = {section: node for section in HASHED if isinstance(node := tree.get(section, nothing), dict)}
     for key in words:
-        paths = [f"{section}.{key}" for section, node in nodes.items() if key in node or key in _options(section, node)]
-        if key not in KEYS and paths:
+        if key not in KEYS and (paths := with_section(key, tree)):
             raise StudyError(f"{where} has no key {key!r}; did you mean {' or '.join(paths)}?")
-
-
-def _options(section: str, node: Tree) -> Collection[str]:
-    """The options of a section whose node in the study file is given."""
-    if section == "train":
-        return Train.__dataclass_fields__
-    kinds: dict[str, Mapping[str, type]] = {"task": tasks.REGISTRY, "model": models.REGISTRY}
-    kind = kinds.get(section, {}).get(str(node.get("name")))
-    return () if kind is None else [field.name for field in fields(kind)]
 
 
 _READ_BY = {  # options of a training that some optimizers or schedules alone read

@@ -2,10 +2,12 @@
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 
-from harness.study.config import nearest, refuse_unknown
+import models
+import tasks
+from harness.study.config import Train, nearest, refuse_unknown
 from harness.study.experiment import build_experiment
 from harness.study.limits import refuse_many_conditions, refuse_many_replicates
 from harness.study.seeds import count_of, pairs_of
@@ -36,15 +38,18 @@ def points_of(merged: Tree) -> list[Point]:
         refuse_unprintable(name, "a condition", "conditions")
     named = {name: nested({} if value is None else value, f"conditions.{name}") for name, value in conditions.items()}
     for name, sets in named.items():
+        for key in sets:
+            if paths := _meant(key, merged):
+                raise StudyError(f"conditions.{name} has no key {key!r}; did you mean {' or '.join(paths)}?")
         refuse_unknown(sets, VARIED, f"conditions.{name}")
     grid, sweeps = mapping(merged, "grid"), typed(merged, "sweeps", list, [])
     groups: list[_Group] = []
     if named or grid or not sweeps:
-        axes = _axes(grid, "grid")
+        axes = _axes(grid, "grid", merged)
         size = math.prod(map(len, axes.values()))
         over: list[tuple[str | None, Tree]] = [*named.items()] or [(None, {})]
         groups = [_Group(condition, sets, size, _product(axes)) for condition, sets in over]
-    groups += [_sweep(sweep, f"sweeps[{index}]") for index, sweep in enumerate(sweeps)]
+    groups += [_sweep(sweep, f"sweeps[{index}]", merged) for index, sweep in enumerate(sweeps)]
     refuse_many_conditions(sum(group.size for group in groups))
     total = 0
     for group in groups:
@@ -65,7 +70,7 @@ class _Group:
     combinations: Iterable[Tree]
 
 
-def _sweep(sweep: Value, where: str) -> _Group:
+def _sweep(sweep: Value, where: str, merged: Tree) -> _Group:
     """The points of one entry of `sweeps`, over the base."""
     if not isinstance(sweep, dict):
         raise StudyError(f"{where} = {sweep!r} must be a mapping with grid, each or zip")
@@ -73,7 +78,7 @@ def _sweep(sweep: Value, where: str) -> _Group:
     kinds = [kind for kind in ("grid", "each", "zip") if kind in sweep]
     if len(kinds) != 1:
         raise StudyError(f"{where} must have exactly one of grid, each and zip, and has {' and '.join(kinds) or 'none'}")
-    axes = _axes(mapping(sweep, kinds[0], f"{where}."), f"{where}.{kinds[0]}")
+    axes = _axes(mapping(sweep, kinds[0], f"{where}."), f"{where}.{kinds[0]}", merged)
     if not axes:
         raise StudyError(f"{where}.{kinds[0]} is empty: give it at least one key with its values, such as {{train.lr: [1e-3]}}")
     own = {key: sweep[key] for key in ("replicates", "seeds") if key in sweep}
@@ -90,11 +95,37 @@ def _sweep(sweep: Value, where: str) -> _Group:
     return _Group(None, own, len(combinations), combinations)
 
 
-def _axes(grid: Tree, where: str) -> dict[str, list[Value]]:
+def with_section(key: str, tree: Tree) -> list[str]:
+    """The paths that may be meant by an option without its section, such as train.lr by lr. tree: of the study."""
+    nothing: Value = {} if "task" in tree else None  # a file may leave out `train`
+    nodes = {section: node for section in HASHED if isinstance(node := tree.get(section, nothing), dict)}
+    return [f"{section}.{key}" for section, node in nodes.items() if key in node or key in _options(section, node)]
+
+
+def _meant(key: str, merged: Tree) -> list[str]:
+    """As `with_section`, for a key of a condition or a grid; settings of an experiment may have any name."""
+    if key in VARIED:
+        return []
+    settings = [f"experiment.{key}"] if "experiment" in merged and not nearest(key, VARIED) else []
+    return with_section(key, merged) or settings
+
+
+def _options(section: str, node: Tree) -> Collection[str]:
+    """The options of a section whose node in the study file is given."""
+    if section == "train":
+        return Train.__dataclass_fields__
+    kinds: dict[str, Mapping[str, type]] = {"task": tasks.REGISTRY, "model": models.REGISTRY}
+    kind = kinds.get(section, {}).get(str(node.get("name")))
+    return () if kind is None else [field.name for field in fields(kind)]
+
+
+def _axes(grid: Tree, where: str, merged: Tree) -> dict[str, list[Value]]:
     """{dotted path: its values}."""
     axes = dict(leaves(nested(grid, where)))
     for path, values in axes.items():
         if path.split(".")[0] not in HASHED:
+            if paths := _meant(path, merged):
+                raise StudyError(f"{where}.{path} can't be swept; did you mean {' or '.join(paths)}?")
             raise StudyError(f"{where}.{path} can't be swept; sweep keys of {', '.join(HASHED)}{nearest(path, HASHED)}")
         if not isinstance(values, list) or not values:
             raise StudyError(f"{where}.{path} = {values!r} must be a list of at least one value")

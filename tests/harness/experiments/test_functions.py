@@ -331,9 +331,12 @@ def test_the_kinds_and_directions_of_metrics_are_in_the_manifest(shifted):
     [
         ("experiment.name=other.module:measure", "pass --allow-import other.module"),
         (f"experiment.name={MODULE}:absent", "has no absent"),
+        (f"experiment.name={MODULE}:measur", "has no measur; did you mean measure"),
         (f"experiment.name={MODULE}:no_seed", "takes (x, settings): write no_seed(seed, settings)"),
         ("experiment.seed=3", "experiment.seed can't be a setting: each replicate has its own"),
         ("train.steps=3", "both experiment and train"),
+        ("grid={shift: [0, 3]}", "grid.shift can't be swept; did you mean experiment.shift?"),
+        ("conditions={a: {shift: 3}}", "conditions.a has no key 'shift'; did you mean experiment.shift?"),
         ("grid={train.steps: [3, 4]}", "train is set here, and an experiment trains nothing: leave it out"),
         ("conditions={a: {}, b: 1.5}", "conditions.b = 1.5 must be a mapping"),
         ("conditions={a: {}, b: {model.layers: 3}}", "condition b: model is set here, and an experiment trains nothing"),

@@ -69,6 +69,9 @@ def _chain(merged: Tree, point: Point) -> list[Condition]:
     whole = merge({section: merged.get(section, {}) for section in TRAINED}, point.sets)
     later = point.sets.get("stages", merged.get("stages"))
     task, model, train = (build(section, whole[section]) for section in TRAINED)
+    sharpen = whole["train"].get("sharpen")
+    if sharpen is not None and "weight" not in sharpen:
+        raise StudyError("train.sharpen.weight is missing, so there would be no penalty: write one, such as weight: 0.01")
     chain = [Condition(point.name, task, model, train, code=own_digest(task, model))]
     if later is not None and not (isinstance(later, list) and all(isinstance(stage, dict) for stage in later)):
         raise StudyError(

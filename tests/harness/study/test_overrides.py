@@ -115,6 +115,7 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("store=s3:/bucket/x", "write s3://…, or ./s3:… for a folder of that name"),
         ("train.sharpen={weight: 0.1, layers: [0, 1]}", "the model lacks: with model.layers = 1 the last one is 0"),
         ("train.lr=[1", "can't be read"),
+        ("train.sharpen={kind: l2}", "train.sharpen.weight is missing, so there would be no penalty: write one"),
         ("sweeps={}", "sweeps = {} must be a list"),
         ("grid={replicates: [1]}", "grid.replicates can't be swept; sweep keys of"),
         ("grid={lr: [1]}", "grid.lr can't be swept; did you mean train.lr?"),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.study.conditions import conditions_of
 from harness.study.config import (
@@ -197,22 +198,32 @@ def _refuse_without_section(words: Tree, tree: Tree, where: str) -> None:
             raise StudyError(f"{where} has no key {key!r}; did you mean {' or '.join(paths)}?")
 
 
-_READ_BY = {  # options of a training that some optimizers or schedules alone read
-    **dict.fromkeys(("betas", "eps"), ("optimizer", ("adam", "adamw"))),
-    "final_lr": ("schedule", ("cosine",)),
-    **dict.fromkeys(("patience", "factor"), ("schedule", ("plateau",))),
+_READ_BY = {  # options that are read with some values of another one alone
+    **dict.fromkeys(("train.betas", "train.eps"), ("train.optimizer", ("adam", "adamw"))),
+    "train.final_lr": ("train.schedule", ("cosine",)),
+    **dict.fromkeys(("train.patience", "train.factor"), ("train.schedule", ("plateau",))),
+    "train.sharpen.period": ("train.sharpen.schedule", ("oscillating",)),
+    "model.final_norm": ("model.norm", ("pre", "branch")),
 }
 
 
 def _refuse_idle_overrides(given: Tree, conditions: Sequence[Condition]) -> None:
     """StudyError for a command-line key that no condition reads: it would give every replicate another key, and change nothing else."""
-    for name in mapping(given, "train"):
-        option, readers = _READ_BY.get(name, ("", ()))
-        if option and all(getattr(condition.train, option) not in readers for condition in conditions):
+    for path, _ in leaves({section: given[section] for section in TRAINED if isinstance(given.get(section), dict)}):
+        option, readers = _READ_BY.get(path, ("", ()))
+        if option and all(_setting(condition, option) not in (None, *readers) for condition in conditions):
             raise StudyError(
-                f"train.{name} on the command line changes nothing: it applies only to {option}: {' or '.join(readers)}, and no "
+                f"{path} on the command line changes nothing: it applies only to {option}: {' or '.join(readers)}, and no "
                 "condition has that; leave it out"
             )
+
+
+def _setting(condition: Condition, path: str) -> Value:
+    """The value of an option such as train.sharpen.schedule; None where a part of the path is None or no option."""
+    node: Any = condition
+    for name in path.split("."):
+        node = None if node is None else vars(node).get(name)
+    return node
 
 
 def _is_experimental(merged: Tree, where: str) -> bool:

@@ -61,15 +61,15 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("conditions={null: {}}", "the command line: conditions: a key that is null is not a word: put it in quotes"),
         (
             "train.final_lr=0.5",
-            "train.final_lr on the command line changes nothing: it applies only to schedule: cosine, and no",
+            "train.final_lr on the command line changes nothing: it applies only to train.schedule: cosine, and no",
         ),
         (
             "train.patience=3",
-            "train.patience on the command line changes nothing: it applies only to schedule: plateau, and no",
+            "train.patience on the command line changes nothing: it applies only to train.schedule: plateau, and no",
         ),
         (
             "train={optimizer: sgd, betas: [0.5, 0.9]}",
-            "train.betas on the command line changes nothing: it applies only to optim",
+            "train.betas on the command line changes nothing: it applies only to train.optim",
         ),
         ("evaluate.curve_evry=3", "evaluate has no key 'curve_evry'; did you mean curve_every?"),
         ("evaluate.sets.sparse.p_ignor=0.9", "did you mean task.p_ignore?"),
@@ -87,6 +87,14 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
         ("train.steps=0", "train.steps = 0 must be at least 1"),
         ("train.lr=-1", "train.lr = -1.0 must be above 0"),
         ("train.lr=.nan", "train.lr = nan must be a finite number"),
+        (
+            "model={norm: post, final_norm: false}",
+            "model.final_norm on the command line changes nothing: it applies only to model.norm: pre or branch",
+        ),
+        (
+            "train.sharpen={weight: 1, period: 9}",
+            "train.sharpen.period on the command line changes nothing: it applies only to train.sharpen.schedule: oscillating",
+        ),
         ("train.betas=[0.9]", "train.betas = [0.9] must be a list of 2"),
         ("train.betas=[0.9,1]", "two numbers in [0, 1)"),
         ("train.schedule=cosinus", "train.schedule = 'cosinus' must be linear or constant or cosine or plateau"),

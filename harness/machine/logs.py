@@ -13,7 +13,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Concatenate, ParamSpec
 
@@ -27,14 +27,23 @@ _Rest = ParamSpec("_Rest")
 
 
 class _Tee:
-    """A stream that also gives what is written to it to `keep`; in everything else it is the stream itself."""
+    """A stream that also gives what is written to it to `keep`; in everything else it is the stream itself.
+
+    A stream that can't be written, as its terminal or reader is gone or its disk full, raises nothing: it must not fail a replicate.
+    """
 
     def __init__(self, stream: Any, keep: Callable[[str], None]):
         self._stream, self._keep = stream, keep
 
     def write(self, text: str) -> int:
         self._keep(text)
-        return self._stream.write(text)
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -23,6 +23,7 @@ _WITH_BUCKET = ("s3", "gs", "gcs")
 _SCHEMES = ("file", *_WITH_BUCKET)
 _MOST_URI = 1000  # characters
 _GCS_S = 15  # that a call to Google Cloud Storage is repeated; 15 minutes by default
+_LASTING_KINDS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError, DamagedFile)
 # as the SDKs of S3 and of Google Cloud Storage word it
 _LASTING = re.compile(
     r"AWS Error (ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_BUCKET) |Status\((PERMISSION_DENIED|UNAUTHENTICATED):"
@@ -246,9 +247,10 @@ def info_of(filesystem: pyarrow.fs.FileSystem, path: str) -> pyarrow.fs.FileInfo
 
 
 def lasts(error: BaseException) -> bool:
-    """Whether an error of a store stays until a person acts: missing permission, wrong credentials, no such bucket."""
+    """Whether an error of a store stays until a person acts: missing permission, wrong credentials, no such bucket, a file in the place of
+    a folder."""
     causes = [error] if error.__cause__ is None else [error, error.__cause__]
-    return any(isinstance(cause, PermissionError | DamagedFile) or _LASTING.search(str(cause)) for cause in causes)
+    return any(isinstance(cause, _LASTING_KINDS) or _LASTING.search(str(cause)) for cause in causes)
 
 
 def reason(error: BaseException) -> str:

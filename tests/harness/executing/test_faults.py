@@ -192,18 +192,19 @@ def test_a_call_is_made_again_until_the_store_is_back():
     ("error", "stops"),
     [
         (StoreError("no"), False),
+        (StoreError("a file"), False),
         (DamagedFile("no file of ours"), False),
         (StoreError("gone"), True),
         (OSError(errno.ENOSPC, "not of a store"), False),
     ],
 )
 def test_a_call_ends_at_once_where_waiting_is_no_use(error, stops):
-    """Permission does not come by waiting, nor does a damaged file mend; somebody who asks to stop does not wait."""
+    """Neither permission nor a folder comes by waiting, nor does a damaged file mend; somebody who asks to stop does not wait."""
     calls = []
 
     def call():
         calls.append(1)
-        raise error from (PermissionError("no") if str(error) == "no" else None)
+        raise error from {"no": PermissionError("no"), "a file": NotADirectoryError("no")}.get(str(error))
 
     with pytest.raises(type(error)):
         patiently(call, should_stop=lambda: stops)

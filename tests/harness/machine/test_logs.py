@@ -1,5 +1,7 @@
 """What a pack prints and logs is found from its failed row, and nothing of it is held back from where it went."""
 
+import errno
+import io
 import logging
 import sys
 
@@ -9,6 +11,7 @@ from harness.executing.run_pack import Outcome
 from harness.machine.logs import captured, logged
 from launch.cli import main
 from results.store.tables import log_path, open_store, read, read_bytes
+from results.terminal import say
 from tests.harness.packs import condition, pack
 from tests.harness.tiny import write_study
 
@@ -35,6 +38,24 @@ def test_of_a_flood_the_end_is_kept():
             sys.stdout.write(f"{index:04d}" * 1000)
     assert len(kept.text()) == 2**18
     assert kept.text().endswith("0399")
+
+
+def test_a_terminal_that_is_gone_fails_no_replicate(monkeypatch):
+    """What a pack prints is kept, and the output's error is left to the line after the pack."""
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EIO, "Input/output error")
+
+        def flush(self):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    with captured() as kept:
+        say("20/240 steps")
+    assert kept.text() == "20/240 steps\n"
+    with pytest.raises(OSError, match="Input/output error"):
+        say("1/12 packs")
 
 
 def test_the_log_of_a_failed_pack_alone_is_in_the_store(tmp_path):

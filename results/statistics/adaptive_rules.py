@@ -141,7 +141,7 @@ def interval_size(rule: Rule, errors: Sequence[Error], baseline: Sequence[Error]
         interval = clopper_pearson(sum(error == 0 for error in rates), len(rates))
         return (interval.high - interval.low) / 2
     of_ratio = _ratio(errors, baseline, paired)
-    return math.inf if of_ratio is None or not of_ratio.low > 0 else of_ratio.high / of_ratio.low
+    return math.inf if of_ratio is None or not 0 < of_ratio.low < math.inf else of_ratio.high / of_ratio.low
 
 
 def narrowing(rule: Rule, size: float | None, replicates: int, more: int) -> float:

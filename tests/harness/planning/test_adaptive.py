@@ -1,6 +1,7 @@
 """Adaptive replicates: what is decided of rows, the grammar, and real runs that stop early, go on to the maximum and are resumed."""
 
 import json
+import math
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ from results.progress.status import show_status
 from results.report.report import write_report
 from results.rows.summary import replicates_of as known_of
 from results.rows.summary import summarise
-from results.statistics.adaptive_rules import PENDING, Rule, decide, first_look
+from results.statistics.adaptive_rules import PENDING, Rule, decide, first_look, narrowing
 from results.store.manifest import newest_manifest
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import STUDY, tables, write_study
@@ -91,6 +92,15 @@ def test_the_ratio_needs_the_seeds_of_both_and_the_baseline_goes_on_with_the_oth
     found = decide(RATIO, {"base": [*steady[:5], *[PENDING] * 7], "a": steady, "b": wild})
     assert {each.at for each in found.values()} == {0}
     assert {each.target for each in found.values()} == {6}
+
+
+def test_the_interval_of_a_condition_that_always_diverges_has_no_end_and_does_not_take_the_whole_budget():
+    """Its ratio to the baseline is infinite in every resample; the quotient of the ends is then no number."""
+    steady, wild, rule = [0.1, 0.11, 0.12, 0.1, 0.11, 0.12] * 2, [1e-6, 1.0] * 6, RATIO
+    found = decide(rule, {"base": steady, "lost": [math.inf] * 12, "wild": wild})
+    assert (found["lost"].target, found["lost"].reason, found["lost"].size) == (12, "max", math.inf)
+    gains = [narrowing(rule, each.size, 6, 3) for each in (found["lost"], found["wild"])]
+    assert all(map(math.isfinite, gains))
 
 
 def test_the_command_line_switches_a_rule_on_and_to_another_one(tmp_path, study):

@@ -52,7 +52,9 @@ _DEPENDENT = [table for table in SCHEMAS if table not in ("replicates", "failure
 
 @dataclass(frozen=True)
 class Merged:
-    """What `merge` added. superseded: how many (key, stage) of the result are held by more than one pack."""
+    """What `merge` added. superseded: how many (key, stage) of the result are held by more than one pack. exchanged: how many
+    (key, stage, pack) that were there already have rows of another store now.
+    """
 
     packs: int
     replicates: int
@@ -60,14 +62,17 @@ class Merged:
     failures: int
     manifests: int
     artifacts: int
+    exchanged: int = 0
 
     def __str__(self) -> str:
-        """A sentence on what was added, without the kinds of which there was none."""
+        """A sentence on what was added and exchanged, without the kinds of which there was none."""
         numbers = {"pack": self.packs, "replicate": self.replicates, "failure": self.failures, "manifest": self.manifests}
         numbers["weight file"] = self.artifacts
         added = ", ".join(counted(number, what) for what, number in numbers.items() if number)
+        changed = f"exchanged the rows of {counted(self.exchanged, 'replicate')} for another store's" if self.exchanged else ""
+        done = "; ".join(filter(None, [f"added {added}" if added else "", changed]))
         twice = f"; {counted(self.superseded, 'replicate')} in more than one pack, of which the smallest pack counts"
-        return (f"added {added}" if added else "nothing to add") + (twice if self.superseded else "")
+        return (done or "nothing to add") + (twice if self.superseded else "")
 
 
 def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tuple[int, int]:
@@ -160,7 +165,7 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
         name = min(plans, key=lambda plan: (-len(plan[1]["replicates"]), plan[0]))[0]
         write_manifest(into, name, read_bytes(into, manifest_path(name)))
     superseded = union["replicates"].num_rows - winners(union["replicates"]).num_rows
-    return Merged(len(touched), missing.num_rows, superseded, failures, manifests, len(weights))
+    return Merged(len(touched), missing.num_rows, superseded, failures, manifests, len(weights), changed.num_rows)
 
 
 def _united(

@@ -106,6 +106,18 @@ def test_other_numbers_of_one_replicate_and_pack_are_refused_with_its_key_before
         assert sorted(Path(into.root).rglob("*")) == before
 
 
+def test_rows_that_are_exchanged_for_those_of_another_store_are_told(tmp_path):
+    """Of two copies one is kept whatever the order, so one of the two merges exchanges the replicate's rows."""
+    told = []
+    for order in ("ab", "ba"):
+        one, two = (open_store(tmp_path / order / name, "study") for name in order)
+        for store, more in zip((one, two) if order == "ab" else (two, one), (0, 1), strict=True):
+            commit(store, "fd-0", changed(pack_tables("fd-0", ["a"]), more))
+        before = numbers(one)
+        told.append((str(merge(one, [two], keep_one=True)), numbers(one) != before))
+    assert sorted(told) == [("exchanged the rows of 1 replicate for another store's", True), ("nothing to add", False)]
+
+
 def test_where_and_when_a_pack_was_trained_may_differ(tmp_path):
     one, two = (open_store(tmp_path / name, "study") for name in "ab")
     tables = pack_tables("fd-0", ["a", "d"])  # the loss of d is NaN

@@ -6,7 +6,7 @@ rows added later would be lost. They go to <store>/<study>/rescored/<name>.parqu
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +78,17 @@ def parse(text: str, name: str | None = None) -> Wanted:
     return Wanted(EvaluationSet(set_name, fields, sequences), seed)
 
 
-def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.device) -> pa.Table:
-    """Rows (SCHEMA) of these replicates of a study, whose weights are kept, on a new set.
+def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.device, keep: bool = False) -> pa.Table:
+    """Rows (SCHEMA) of these replicates of a study, whose weights are kept, on a new set. keep: they will be written.
 
-    Raises ValueError where weights are missing, or where the study has a set of that name with another definition.
+    Raises ValueError where weights are missing, or where the study, or the file to be written, has a set of that name with another
+    definition.
     """
     row_of = {row["key"]: row for row in as_planned(store, committed(store)).to_pylist()}
     # all are checked before any is scored
     prepared = [(row_of[key], *_prepared(store, row_of[key], wanted)) for key in keys]
+    if keep:
+        _rows_before(store, wanted.set.name, {(row["condition"], row["stage"]): scored.hash for row, scored, _ in prepared})
     rows = []
     for row, scored, condition in prepared:
         kept = find(store, row["key"])
@@ -106,22 +109,29 @@ def write(store: Store, table: pa.Table) -> str:
 
     Raises ValueError where the file holds a set of the same name with another hash for a condition.
     """
-    name = table["set"][0].as_py()
+    name, rows = table["set"][0].as_py(), table.to_pylist()
     path = f"{FOLDER}/{name}.parquet"
-    rows = table.to_pylist()
-    if f"{name}.parquet" in list_names(store, FOLDER):
-        try:
-            before = as_planned(store, deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA)).to_pylist()
-        except (pa.ArrowInvalid, KeyError) as error:
-            raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
-        hashes = {(row["condition"], row["stage"]): row["set_hash"] for row in rows}  # a later stage may have another task
-        for row in before:
-            if hashes.get((row["condition"], row["stage"]), row["set_hash"]) != row["set_hash"]:
-                raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
+    hashes = {(row["condition"], row["stage"]): row["set_hash"] for row in rows}  # a later stage may have another task
+    if before := _rows_before(store, name, hashes):
         fresh = {row["key"] for row in rows}
         rows = [row for row in before if row["key"] not in fresh] + rows
     write_bytes(store, path, serialise(pa.Table.from_pylist(rows, SCHEMA)))
     return store.path(path)
+
+
+def _rows_before(store: Store, name: str, hashes: Mapping[tuple[str, int], str]) -> list[Row]:
+    """The rows of earlier calls under a name. hashes: of the new set, by (condition, stage); StudyError where the file has another."""
+    path = f"{FOLDER}/{name}.parquet"
+    if f"{name}.parquet" not in list_names(store, FOLDER):
+        return []
+    try:
+        before = as_planned(store, deserialise(read_bytes(store, path)).select(SCHEMA.names).cast(SCHEMA)).to_pylist()
+    except (pa.ArrowInvalid, KeyError) as error:
+        raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
+    for row in before:
+        if hashes.get((row["condition"], row["stage"]), row["set_hash"]) != row["set_hash"]:
+            raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
+    return before
 
 
 def show(
@@ -144,7 +154,7 @@ def show(
         )
     harness.machine.device.prepare(torch_device)
     for store, keys in chosen[:1] if full else chosen:
-        table = rescore(store, keys, wanted, torch_device)
+        table = rescore(store, keys, wanted, torch_device, keep)
         say(f"{store.study}: {wanted.set.name}, {wanted.set.sequences} strings, error rate with 95 % interval by string")
         scored = {row["condition"]: row for row in as_planned(store, committed(store)).to_pylist() if row["key"] in set(keys)}
         metrics = {name: condition_of(row).task.metrics[0] for name, row in scored.items()}

@@ -17,6 +17,7 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
         raise StudyError(f"{len(matches)} keys of the {where} begin with {prefix}: give more digits ({some})")
     if not matches:
         near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        example = f"; give the first digits of one, such as {keys[0][:8]}" if keys and not prefix else ""
+        hint = f"; did you mean {near[0]}?" if near and prefix else example
         raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
     return matches[0]

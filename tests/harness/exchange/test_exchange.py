@@ -393,6 +393,8 @@ def test_a_prefix_of_several_keys_and_weights_that_were_not_kept(tmp_path):
     first = next(key[0] for key in keys if sum(other[0] == key[0] for other in keys) > 1)  # 18 keys, 16 digits
     with pytest.raises(ValueError, match=rf"tiny .*{first}: give more digits"):
         resolve_key([store], first)
+    with pytest.raises(ValueError, match=r"begins with ''; give the first digits of one, such as [0-9a-f]{8}$"):
+        resolve_key([store], "")
     with pytest.raises(ValueError, match="were not kept: manyseeds rerun STORE"):
         find(store, resolve_key([store], keys[0]))
 

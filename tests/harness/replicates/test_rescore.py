@@ -62,9 +62,12 @@ def test_another_set_of_a_name_is_refused(store, capsys):
         assert "the study tiny has another set called dense: give --name" in capsys.readouterr().err
     one, other = kept(store)
     evaluate(store, one, "p_ignore=0.3 sequences=20", "--name", "mine", "--write")
+    capsys.readouterr()
     with pytest.raises(SystemExit):
         evaluate(store, one, "p_ignore=0.3 sequences=21", "--name", "mine", "--write")
-    assert "holds another set called mine" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "holds another set called mine" in shown.err
+    assert not shown.out  # before anything is scored
     evaluate(store, other[:12], "p_ignore=0.3 sequences=20", "--name", "mine", "--write")
     assert sorted({row["key"] for row in rows_of(store, "mine")}) == [one, other]
 

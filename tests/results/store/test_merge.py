@@ -111,8 +111,8 @@ def test_rows_that_are_exchanged_for_those_of_another_store_are_told(tmp_path):
     told = []
     for order in ("ab", "ba"):
         one, two = (open_store(tmp_path / order / name, "study") for name in order)
-        for store, more in zip((one, two) if order == "ab" else (two, one), (0, 1), strict=True):
-            commit(store, "fd-0", changed(pack_tables("fd-0", ["a"]), more))
+        for at, more in zip((one, two) if order == "ab" else (two, one), (0, 1), strict=True):
+            commit(at, "fd-0", changed(pack_tables("fd-0", ["a"]), more))
         before = numbers(one)
         told.append((str(merge(one, [two], keep_one=True)), numbers(one) != before))
     assert sorted(told) == [("exchanged the rows of 1 replicate for another store's", True), ("nothing to add", False)]

@@ -69,16 +69,14 @@ def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
     groups, errors = study.groups, _errors(study.groups, study.reported)
     if not any(values.size for by in errors.values() for values in by.values()):
         return
-    diverged = any(r.status == "diverged" for members in groups.values() for r in members)
+    beyond = _beyond_breaks(errors, ("left of", "right of") if len(groups) > SWEEP else ("below", "above"))
     caption = (
         "Error rate of every replicate. Bars: minimum, 25 %, median (bold), 75 % and maximum over all replicates. Shading: "
-        "density of the positive rates on the logarithmic axis. Replicates without an error stand below the broken axis"
-        + (", diverged ones above it." if diverged else ".")
+        f"density of the positive rates on the logarithmic axis.{beyond}"
     )
     if len(groups) > SWEEP:
         first = baseline(study.manifest, groups, study.families) or next(iter(groups))
         caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
-        caption = caption.replace("below the broken axis", "left of the broken axis").replace("above it", "right of it")
         figure = partial(violins.sweep, errors, first)
     else:
         rows = {
@@ -92,6 +90,15 @@ def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
     yield Drawing("errors", "Error by condition", caption, figure)
     caption, figure = survival_drawing(study.manifest, groups, study.reported, study.families)
     yield Drawing("survival", "Survival curves of error", caption, figure)
+
+
+def _beyond_breaks(errors: Mapping[str, Mapping[str, Floats]], sides: tuple[str, str]) -> str:
+    """The sentence of a caption on the replicates that have no place on the logarithmic axis; empty where there are none."""
+    rates = np.concatenate([values for by in errors.values() for values in by.values()])
+    zeros, diverged = bool((rates == 0).any()), bool(np.isinf(rates).any())
+    if not zeros:
+        return f" Diverged replicates stand {sides[1]} a break of the axis." if diverged else ""
+    return f" Replicates without an error stand {sides[0]} a break of the axis{f', diverged ones {sides[1]} one' * diverged}."
 
 
 def _error_against_error(study: _Study) -> Iterator[Drawing]:

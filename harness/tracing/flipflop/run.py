@@ -30,6 +30,7 @@ from harness.tracing.flipflop.trace import Settings, Trace, evidence, searched
 from harness.tracing.last_logits import Model
 from results.errors import StudyError
 from results.plain_values import Row
+from results.rows.plural import counted
 from results.rows.probe_values import add
 from results.statistics.intervals import quantile_interval
 from results.store.tables import Store
@@ -128,12 +129,12 @@ def _trace(
         if defined:
             medians[method] = float(np.median(defined))
             rows[method] += _summary_rows(defined)
-            say(f"  {method:15} S_rep {_interval(defined)} (median of {len(defined)} glitches)")
+            say(f"  {method:15} S_rep {_interval(defined)} (median of {counted(len(defined), 'glitch')})")
         name = TRACE if method == TRACE else f"{TRACE}-{method}"
         about = {"key": replicate.row["key"], "stage": replicate.row["stage"], "step": replicate.step}
         add(replicate.store, replicate.row["pack"], name, [about | row for row in rows[method]])
     if alike:
-        say(f"  events on other corpora: Jaccard {_interval(alike)} (median of {len(alike)} glitches)")
+        say(f"  events on other corpora: Jaccard {_interval(alike)} (median of {counted(len(alike), 'glitch')})")
     return medians, alike
 
 
@@ -211,7 +212,7 @@ def _shown(glitch: Glitch, event: int) -> str:
 def _glitches(replicate: Replicate, wanted: Wanted, device: torch.device, say: Callable[[str], None]) -> list[Glitch]:
     traceable = [glitch for scored in replicate.sets for glitch in glitches(replicate.model, scored, wanted.glitches, device)]
     row, names = replicate.row, ", ".join(scored.name for scored in replicate.sets)
-    say(f"{row['key'][:12]} ({row['condition']}): {len(traceable)} glitches on {names}")
+    say(f"{row['key'][:12]} ({row['condition']}): {counted(len(traceable), 'glitch')} on {names}")
     return traceable
 
 

@@ -21,6 +21,7 @@ from results.report.flipflop.glitch_theory import Dilution, Margins, dilution, d
 from results.report.flipflop.glitches import About
 from results.report.page_template import render, script_json
 from results.report.plots.figure_files import inline_svg, svg
+from results.rows.plural import counted
 from results.store.tables import Store
 
 MOST = 1000  # most glitches of a page
@@ -69,7 +70,8 @@ def lines(store: Store, key: str, set_name: str) -> Iterator[str]:
     """The glitches as text, a line each."""
     about, rows = _read(store, key, set_name)
     yield (
-        f"{about.study}: {rows.num_rows} glitches of {about.key[:12]} ({about.condition}, seeds {about.init_seed}, {about.data_seed}) in "
+        f"{about.study}: {counted(rows.num_rows, 'glitch')} of {about.key[:12]} "
+        f"({about.condition}, seeds {about.init_seed}, {about.data_seed}) in "
         f"{about.looked} of {about.sequences} strings of {about.set}; committed: {about.errors} errors in {about.reads} reads"
     )
     if rows.num_rows:

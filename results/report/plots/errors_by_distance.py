@@ -15,6 +15,7 @@ from results.report.plots.error_axis import error_axis, error_scale
 from results.report.plots.palette import PAPER, Style, colour_of, marker_of
 from results.report.plots.panels import legend, titled_panels
 from results.report.plots.plot_data import tell
+from results.report.plots.tick_labels import plain
 from results.statistics.intervals import Floats, quantile
 
 NO_ERROR = 0.05  # chance of no error in a bin whose rate is the upper bound drawn for it, if its reads were independent
@@ -98,7 +99,7 @@ def errors_by_distance(profiles: Mapping[str, Mapping[str, Profile]], axis_label
             if not single:
                 panel.set_xscale("log", base=2)
                 panel.xaxis.set_major_locator(DistanceLocator(base=2))
-                panel.xaxis.set_major_formatter(lambda value, _: "0" if value == NONE else f"{value:g}")
+                panel.xaxis.set_major_formatter(lambda value, _: "0" if value == NONE else plain(value))
                 panel.xaxis.set_minor_locator(mpl.ticker.NullLocator())
             error_axis(panel, scale, "y")
         legend(figure, handles)

@@ -16,6 +16,7 @@ from results.report.plots.curves import MOST_BANDS, band
 from results.report.plots.palette import INK, Style, colour_of, marker_of
 from results.report.plots.panels import legend, titled_panels
 from results.report.plots.plot_data import tell
+from results.report.plots.tick_labels import plain
 from results.rows.probe_values import Name, parts
 from results.statistics.intervals import Floats
 
@@ -144,7 +145,7 @@ def lines(
                 panel.axvline(x, color=INK, lw=0.8, ls="--", alpha=0.5)
             if log:
                 panel.set_xscale("log")
-                panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+                panel.xaxis.set_major_formatter(lambda x, _: plain(x))
             panel.grid(axis="y")
         legend(figure, handles)
     return figure
@@ -176,7 +177,7 @@ def steps(
                 tell(handles[name], name)
             panel.axhline(len(levels) - 0.5, color=INK, lw=0.8, ls="--", alpha=0.5)
             panel.set_xscale("log", base=2)
-            panel.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+            panel.xaxis.set_major_formatter(lambda x, _: plain(x))
             panel.xaxis.set_major_locator(mpl.ticker.FixedLocator(list(xs)))
             panel.set_yticks(range(len(levels) + 1), [*map(str, levels), "more"])
         legend(figure, handles)

@@ -1,6 +1,7 @@
 """Labels of ticks: plain numbers where matplotlib would write markup, and no more of them than there is room for."""
 
 import math
+import re
 from typing import Any
 
 import matplotlib as mpl
@@ -40,14 +41,15 @@ class RoomyLocator(mpl.ticker.AutoLocator):
 
 
 class PowerFormatter(mpl.ticker.ScalarFormatter):
-    """Labels with their own power of ten: matplotlib's stands above the axis, where the title of the panel is."""
+    """Labels with commas between thousands, and with their own power of ten: matplotlib's stands beyond the axis, as 1e6."""
 
     def __init__(self) -> None:
         super().__init__(useOffset=False)
 
     def __call__(self, value: float, pos: int | None = None) -> str:
         label, power = super().__call__(value, pos), super().get_offset().replace("\N{MINUS SIGN}", "-")  # such as 1e-10
-        return f"{label}×{power_of_ten(int(power.removeprefix('1e')))}" if value and power else label
+        grouped = re.sub(r"\d+", lambda whole: f"{int(whole[0]):,}", label, count=1)
+        return f"{grouped}×{power_of_ten(int(power.removeprefix('1e')))}" if value and power else grouped
 
     def get_offset(self) -> str:
         return ""
@@ -59,9 +61,8 @@ def plain_linear_labels(figure: Figure) -> None:
         for axis in (panel.xaxis, panel.yaxis):
             if axis.get_scale() != "linear" or type(axis.get_major_formatter()) is not mpl.ticker.ScalarFormatter:
                 continue
-            if axis is panel.yaxis:
-                axis.set_major_formatter(PowerFormatter())
-            elif type(axis.get_major_locator()) is mpl.ticker.AutoLocator:
+            axis.set_major_formatter(PowerFormatter())
+            if axis is panel.xaxis and type(axis.get_major_locator()) is mpl.ticker.AutoLocator:
                 axis.set_major_locator(RoomyLocator(panel, _whole(panel)))
 
 

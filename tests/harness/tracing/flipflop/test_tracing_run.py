@@ -125,6 +125,7 @@ def test_all_replicates_and_models_without_attention(store, capsys):
     main(["trace", str(store.root).removesuffix("/tiny"), "all", "--glitches", "1", "--events", "1", "--set", "dense", *QUICK])
     said = capsys.readouterr().out
     assert "attention is left out: it looks into causal transformers" in said
+    assert "(median of 1 glitch)" in said
     assert "median S_rep over replicates" in said
     assert "(4 replicates)" in said
     assert "(2 replicates)" in said  # of attention

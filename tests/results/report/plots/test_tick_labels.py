@@ -1,4 +1,4 @@
-"""Labels of logarithmic axes: numbers as a reader writes them, in the files of a figure and in the page's data."""
+"""Labels of axes: numbers as a reader writes them, in the files of a figure and in the page's data."""
 
 import re
 
@@ -61,3 +61,16 @@ def test_zeros_of_values_lie_below_the_break_of_a_log_axis():
     points = next(mark for mark in shown["marks"] if len(mark.get("y", ())) == 4)
     assert sorted(points["y"])[2:] == pytest.approx([0, 3], abs=2e-3)
     assert all(abs(y - ticks["0"]) < 0.3 for y in sorted(points["y"])[:2])
+
+
+@pytest.mark.parametrize(
+    ("most", "labels"), [(20_000, {"0", "5,000", "20,000"}), (5e6, {"1×10⁶", "5×10⁶"}), (0.5, {"0.0", "0.5"})]
+)
+@pytest.mark.parametrize("direction", ["x", "y"])
+def test_a_linear_axis_has_commas_and_powers_of_ten(direction, most, labels):
+    with titled_panels(["a"], 4, 3) as (figure, (panel,)):
+        ends, apart = [0, most], [7, 8]
+        panel.plot(*((ends, apart) if direction == "x" else (apart, ends)))
+    document = svg(figure)
+    assert labels <= set(re.findall("<text[^>]*>([^<]*)</text>", document))
+    assert "1e6" not in document

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.rows.summary import latex_escape
+from results.rows.latex import latex_escape
 from results.version import VERSION
 
 HARNESS = "manyseeds"
@@ -19,7 +19,7 @@ class Reference:
 
 
 def entry(kind: str, key: str, /, **fields: str) -> str:
-    """A BibTeX entry with its fields as given: escape what is not LaTeX already (`results.rows.summary.latex_escape`)."""
+    """A BibTeX entry with its fields as given: escape what is not LaTeX already (`results.rows.latex.latex_escape`)."""
     width = max(map(len, fields))
     body = "".join(f"  {name:<{width}} = {{{value}}},\n" for name, value in fields.items())
     return f"@{kind}{{{key},\n{body}}}\n"

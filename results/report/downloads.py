@@ -10,7 +10,6 @@ from results import second_process
 from results.plain_values import Tree
 from results.report.citations import harness, references
 from results.report.family import ReportFamily
-from results.report.methods import methods_text
 from results.rows.summary import Replicate, at_last_step, copy_of, to_parquet
 from results.store.manifest import Manifest, named_as_planned
 from results.store.schema import TABLES as STORE_TABLES
@@ -78,15 +77,16 @@ def for_a_paper(
     manifest: Manifest,
     planned: Sequence[Replicate],
     replicates: pa.Table,
-    summary: pa.Table,
     families: Sequence[ReportFamily],
+    text: str,
+    downloads: Sequence[tuple[str, Sequence[str]]] = TABLES,
 ) -> Tree:
-    """The values that `methods.html` shows."""
+    """The values that `methods.html` shows. text: the methods paragraph."""
     keys = pa.array([replicate.key for replicate in planned], pa.string())
     commits = replicates.filter(pc.is_in(replicates["key"], keys))["git"].drop_null().unique().to_pylist()
     papers = {name: entries for family in families for name, entries in family.references.items()}
     return {
-        "methods_text": methods_text(manifest, planned, replicates, summary, families),
+        "methods_text": text,
         "references": [*references(manifest.get("source"), papers), harness(sorted(commits))],
-        "downloads": TABLES,
+        "downloads": downloads,
     }

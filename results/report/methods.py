@@ -73,12 +73,12 @@ def methods_text(
         "An option that is not named has its default.",
         _sets(manifest, summary, families, any(config.get("train.ema") for config in configs)),
         _seeds(manifest, planned),
-        _adaptive(manifest, planned),
+        adaptive_rule(manifest, planned),
         _statistics(manifest, planned, families),
-        _reduced(manifest),
-        _made(manifest, rows),
+        reduced(manifest),
+        made(manifest, rows),
     ]
-    return _one_line(" ".join(sentence for sentence in sentences if sentence))
+    return one_line(" ".join(sentence for sentence in sentences if sentence))
 
 
 def _study(manifest: Manifest, planned: Sequence[Replicate]) -> str:
@@ -129,7 +129,9 @@ def _part(part: str, manifest: Manifest, configs: Sequence[Options], rows: pa.Ta
             )
             for place, (condition, config) in enumerate(zip(manifest["conditions"], own, strict=True))
         )
-        text += "; differing between conditions: " + "; ".join(f"{_and(names)} ({words})" for words, names in described.items())
+        text += "; differing between conditions: " + "; ".join(
+            f"{listed(names)} ({words})" for words, names in described.items()
+        )
     elif varied:
         noun = "trainings" if any(map(stage_of, manifest["conditions"])) else "conditions"
         text += f"; differing between the {len(own)} {noun}: " + "; ".join(_values(name, own) for name in varied)
@@ -146,7 +148,7 @@ def _phrases(manifest: Manifest, families: Sequence[ReportFamily]) -> list[str]:
 
 
 def _values(name: str, configs: Sequence[Options]) -> str:
-    values = list(dict.fromkeys(_value(name, config[name]) for config in configs if name in config))
+    values = list(dict.fromkeys(value_text(name, config[name]) for config in configs if name in config))
     some = f"{len(values)} values" if len(values) > MOST else " | ".join(values)
     return f"{name.partition('.')[2]} ({some}{'' if all(name in config for config in configs) else ', or not set'})"
 
@@ -154,15 +156,16 @@ def _values(name: str, configs: Sequence[Options]) -> str:
 def _words(name: str, value: Value) -> str:
     short = name.partition(".")[2]
     if short == "name":
-        return _value(name, value)
+        return value_text(name, value)
     if name in NONE and value == 0:
         return NONE[name]
     if name == "train.batch" and value == 1:
         return "one string per step"
-    return WORDS[name].format(_value(name, value)) if name in WORDS else f"{short} = {_value(name, value)}"
+    return WORDS[name].format(value_text(name, value)) if name in WORDS else f"{short} = {value_text(name, value)}"
 
 
-def _value(name: str, value: Value) -> str:
+def value_text(name: str, value: Value) -> str:
+    """The value of an option as a sentence has it."""
     if name in NAMES and isinstance(value, str):
         return NAMES[name].get(value, value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -186,7 +189,7 @@ def _stages(manifest: Manifest) -> str:
         if stages := config.get("stages"):  # of the last stage they hold only what it takes from the one before
             own = {name: config[name] for name in ("task", "model", "train") if name in config}
             chains[condition["name"]] = [*stages[:-1], own | stages[-1]]
-    texts = _grouped(
+    texts = same_together(
         {name: json.dumps(stages, ensure_ascii=False) for name, stages in chains.items()}, len(manifest["conditions"])
     )
     return f"Stages in their order, the first training included: {texts}." if texts else ""
@@ -201,7 +204,7 @@ def _sets(manifest: Manifest, summary: pa.Table, families: Sequence[ReportFamily
     )
     texts = []
     for name, value in manifest["sets"].items():
-        law = ", ".join(f"{option} = {_value(option, setting)}" for option, setting in flatten(value["definition"]).items())
+        law = ", ".join(f"{option} = {value_text(option, setting)}" for option, setting in flatten(value["definition"]).items())
         size = f"{value['sequences']:,} sequences"
         if name in reads:
             least, most = min(reads[name]), max(reads[name])
@@ -239,10 +242,11 @@ def _seeds(manifest: Manifest, planned: Sequence[Replicate]) -> str:
             f"{counted(len(pairs), 'replicate')} (initialisation seeds {ranges(init for init, _ in pairs) or 'none'}, data seeds "
             f"{ranges(data for _, data in pairs) or 'none'}{paired}; {'over all stages ' if staged else ''}{counts or 'none ended'})"
         )
-    return f"Planned replicates and how they ended: {_grouped(texts, len(texts))}."
+    return f"Planned replicates and how they ended: {same_together(texts, len(texts))}."
 
 
-def _adaptive(manifest: Manifest, planned: Sequence[Replicate]) -> str:
+def adaptive_rule(manifest: Manifest, planned: Sequence[Replicate]) -> str:
+    """The sentence on when a study stops adding replicates; empty where their number is fixed."""
     sentences = lines(manifest, planned)
     return f"{sentences[0]} The interval at a stop is not one of a fixed number of replicates." if sentences else ""
 
@@ -261,7 +265,7 @@ def _statistics(manifest: Manifest, planned: Sequence[Replicate], families: Sequ
     if any(replicate.error(name) is not None for replicate in planned for name in reported):
         parts.append("survival curves have a simultaneous band (exact Kolmogorov quantile)")
     if len(reported) > 1:
-        parts.append(f"a replicate counts as jointly without error where it has none on {_and(reported)}")
+        parts.append(f"a replicate counts as jointly without error where it has none on {listed(reported)}")
     if any(replicate.status in ("failed", "missing") for replicate in planned):
         parts.append(
             "numbers of replicates that failed or are missing are bounded by their being all without error and all diverged"
@@ -269,37 +273,46 @@ def _statistics(manifest: Manifest, planned: Sequence[Replicate], families: Sequ
     if caution(manifest):
         parts.append("replicates share initialisation or data seeds, for which these intervals are too narrow")
     if manifest.get("claims"):
-        parts.append(f"the claims {', '.join(manifest['claims'])} were judged by rules fixed in the code")
+        parts.append(judged(list(manifest["claims"])))
     return "; ".join(parts) + "."
 
 
-def _reduced(manifest: Manifest) -> str:
+def judged(claims: Sequence[str]) -> str:
+    """The clause on the claims of a study, of which there is at least one."""
+    if len(claims) == 1:
+        return f"the claim {claims[0]} was judged by a rule fixed in the code"
+    return f"the claims {', '.join(claims)} were judged by rules fixed in the code"
+
+
+def reduced(manifest: Manifest) -> str:
+    """The sentence on what differs from the study as written; empty where nothing does."""
     changes = reductions({"scale": "paper", "reductions": [], "overrides": [], **manifest})
     return f"Reduced or changed against the study as written: {'; '.join(changes).replace(' -> ', ' → ')}." if changes else ""
 
 
-def _made(manifest: Manifest, rows: pa.Table) -> str:
+def made(manifest: Manifest, rows: pa.Table, verb: str = "Trained") -> str:
+    """The sentence on devices, versions and commits. rows: committed ones of the planned replicates."""
     if not rows.num_rows:
-        return "No replicate has been trained yet."
+        return f"No replicate has been {verb.lower()} yet."
     commits = [
         "code outside a git repository" if git is None else f"git commit {git}" + (" with uncommitted changes" if dirty else "")
         for git, dirty in zip(rows["git"].to_pylist(), rows["dirty"].to_pylist(), strict=True)
     ]
     versions = [
-        ", ".join(f"{name} {_value(name, value)}" for name, value in entries(text).items())
+        ", ".join(f"{name} {value_text(name, value)}" for name, value in entries(text).items())
         for text in rows["versions"].to_pylist()
     ]
-    return f"Trained on {_tallied(rows['device'].to_pylist())}, with {_tallied(versions)}, from {_tallied(commits)}."
+    return f"{verb} on {_tallied(rows['device'].to_pylist())}, with {_tallied(versions)}, from {_tallied(commits)}."
 
 
-def _grouped(texts: Mapping[str, str], total: int) -> str:
+def same_together(texts: Mapping[str, str], total: int) -> str:
     """The texts with the conditions that share each, named where there are few; all `total` of them are “each condition”."""
     groups = grouped((text, name) for name, text in texts.items())
 
     def who(names: list[str]) -> str:
         if len(names) == total and total > 1:
             return "each condition"
-        return _and(names) + (" each" if len(names) > 1 else "") if len(names) <= MOST else f"{len(names)} conditions, each"
+        return listed(names) + (" each" if len(names) > 1 else "") if len(names) <= MOST else f"{len(names)} conditions, each"
 
     return "; ".join(f"{who(names)}: {text}" for text, names in groups.items())
 
@@ -312,7 +325,7 @@ def _tallied(values: Sequence[str]) -> str:
     return "; ".join(f"{value} ({count:,} of {len(values):,} replicates)" for value, count in counts)
 
 
-def _and(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names as a list of a sentence; one with a comma of its own is quoted."""
     names = [f"“{name}”" if "," in name else name for name in names]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -322,6 +335,6 @@ def _mapping(node: Value) -> Tree:
     return node if isinstance(node, dict) else {}
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Names may hold line breaks or control characters; a paragraph has none."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())

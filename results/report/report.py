@@ -31,10 +31,12 @@ from results.report.family import ReportFamily, error_definition, scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.first_screen import answer
 from results.report.interactive import replicates_data
+from results.report.methods import methods_text
 from results.report.page_parts import Drawing, begin_drawing, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
 from results.report.plots import violins
 from results.report.values_report import values_report
+from results.rows.latex import errors_table
 from results.rows.looks import averages, watched
 from results.rows.measures import is_experimental
 from results.rows.options import flatten
@@ -49,7 +51,6 @@ from results.rows.summary import (
     set_names,
     summarise,
     to_csv,
-    to_latex,
     to_parquet,
 )
 from results.statistics.intervals import zero_error_bound
@@ -102,7 +103,7 @@ def _files(store: Store, manifest: Manifest, folder: OutputFolder, families: Seq
     summary, rows = summarise(manifest, known), raw_rows(manifest, known)
     beside_the_page = {
         "summary.csv": to_csv(summary),
-        "summary.tex": to_latex(summary).encode(),
+        "summary.tex": errors_table(summary).encode(),
         "summary.parquet": to_parquet(summary),
         "replicates.csv": to_csv(rows),
         **more_tables(known, rows, tables.replicates, evaluations),
@@ -157,7 +158,7 @@ def page(
         replicates_data=replicates_data,
         definition=error_definition(manifest["conditions"], families),
         methods=_methods(manifest, summary),
-        **for_a_paper(manifest, known, replicates, summary, families),
+        **for_a_paper(manifest, known, replicates, families, methods_text(manifest, known, replicates, summary, families)),
         known=_worst(manifest, known),
         conditions_drawn=violins.MAX_CONDITIONS,
         staged=any(replicate.stage for replicate in known),

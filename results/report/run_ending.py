@@ -14,6 +14,7 @@ from results.rows.measures import is_experimental
 from results.rows.plural import counted
 from results.rows.shared_seeds import caution
 from results.rows.summary import reported_sets
+from results.rows.value_summary import returned
 from results.store.manifest import label, newest_manifest
 from results.store.tables import Store
 
@@ -47,7 +48,7 @@ def _errors(summary: pa.Table, reported: Sequence[str]) -> list[str]:
 def _values(summary: pa.Table) -> list[str]:
     """One row per condition and metric of experiments; of a flag how many replicates have it true."""
     cells = [("condition", "metric", "finished", "diverged", "true", "min", "median", "max")]
-    for row in summary.to_pylist():
+    for row in returned(summary):
         flag = row["kind"] == "flag"
         ended, true = f"{row['finished']}/{row['planned']}", f"{row['true']}/{row['values']}" if flag else "–"
         numbers = ("–" if flag or row[name] is None else _number(row[name]) for name in ("min", "median", "max"))

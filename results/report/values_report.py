@@ -10,23 +10,32 @@ from results.claims import reductions, verdicts
 from results.claims.show import html as claims_html
 from results.grouping import grouped
 from results.plain_values import Tree
+from results.report.downloads import for_a_paper
 from results.report.drawings import MAX_CURVES, curves_of
 from results.report.family import ReportFamily
 from results.report.first_screen import answer_of_values
+from results.report.methods_of_experiments import experiment_text, is_imported, settings_of, what_runs
 from results.report.page_parts import Drawing, commits, drawn_files, every_study, family_drawings, settings_table
 from results.report.page_template import FOLDER, render
 from results.report.plots.curves import Curve
 from results.report.plots.values_figure import curves_by_condition, values_by_condition
+from results.rows.latex import values_table
 from results.rows.measures import ARRAY, Measure, label, measures_of
 from results.rows.options import flatten
 from results.rows.plural import counted, ranges
 from results.rows.shared_seeds import caution
 from results.rows.summary import Replicate, errors_of, replicates_of, to_csv, to_parquet
-from results.rows.value_summary import column_of, summarise_values, value_rows
+from results.rows.value_summary import column_of, returned, summarise_values, value_rows
 from results.statistics.real_values import wants_log_axis
-from results.store.manifest import ConditionFields, Manifest, named_as_planned, reported
+from results.store.manifest import Manifest, named_as_planned, reported
 from results.store.tables import Store, committed, read
 
+_TABLES = ("replicates", "evaluations", "failures")
+_DOWNLOADS = (
+    ("Summary, one row per condition and metric", ("summary.csv", "summary.tex", "summary.parquet")),
+    ("Replicates, a row each", ("replicates.csv", "replicates.parquet")),
+    ("Whole tables, only the rows that count", tuple(f"tables/{name}.parquet" for name in _TABLES)),
+)
 MAX_PANELS, MAX_ROWS, MAX_DRAWN = 9, 1000, 30  # metrics, rows, conditions
 
 
@@ -41,6 +50,7 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
     summary, rows = summarise_values(planned, measures), value_rows(planned, measures)
     files = {
         "summary.csv": to_csv(summary),
+        "summary.tex": values_table(summary).encode(),
         "summary.parquet": to_parquet(summary),
         "replicates.csv": to_csv(rows),
         "replicates.parquet": to_parquet(rows),
@@ -51,10 +61,7 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
     page = render(
         FOLDER / "values.html",
         **every_study(manifest, planned, finished, failures, families),
-        groups=[
-            {"measure": measure, "rows": [line for line in summary.to_pylist() if line["metric"] == measure.label]}
-            for measure in measures
-        ],
+        groups=_groups(summary, measures),
         measures=measures,
         arrays=_arrays(evaluations),
         column_of=column_of,
@@ -67,10 +74,24 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
         key_figure=shown[0] if shown else None,
         drawings=shown[1:],
         methods=_methods(manifest),
+        **for_a_paper(
+            manifest, planned, finished, families, experiment_text(manifest, planned, measures, finished), _DOWNLOADS
+        ),
         known=rows.slice(0, MAX_ROWS).to_pylist(),
         own_commits=commits(_with_own_code(manifest, finished), "own_git", "own_dirty"),
     )
     return {**files, **drawn, "index.html": page.encode()}
+
+
+def _groups(summary: pa.Table, measures: Sequence[Measure]) -> list[Tree]:
+    """The summary's rows of each metric, and the conditions that do not have it."""
+    shown, conditions = returned(summary), dict.fromkeys(summary["condition"].to_pylist())
+    groups: list[Tree] = []
+    for measure in measures:
+        rows = [row for row in shown if row["metric"] == measure.label]
+        having = {row["condition"] for row in rows}
+        groups.append({"measure": measure, "rows": rows, "without": [name for name in conditions if name not in having]})
+    return groups
 
 
 def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evaluations: pa.Table) -> list[Drawing]:
@@ -136,26 +157,15 @@ def _arrays(evaluations: pa.Table) -> list[tuple[str, int]]:
 
 def _methods(manifest: Manifest) -> Tree:
     """What runs, the settings that all conditions share, those that differ, the seeds and the digests of the code."""
-    configs = [condition["config"]["experiment"] for condition in manifest["conditions"]]
-    flat = [flatten(_settings(condition)) for condition in manifest["conditions"]]
-    what = dict.fromkeys(config.get("name") or " ".join(config.get("command", [])) for config in configs)
+    flat = [flatten(settings_of(condition)) for condition in manifest["conditions"]]
     conditions = manifest["conditions"]
     return {
-        "what": ", ".join(what),
-        "imported": list(what) == ["imported"],
+        "what": ", ".join(what_runs(manifest)),
+        "imported": is_imported(manifest),
         **settings_table([condition["name"] for condition in conditions], flat),
         "seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
         "codes": list(dict.fromkeys(code[:12] for condition in conditions if (code := condition["config"].get("code")))),
     }
-
-
-def _settings(condition: ConditionFields) -> Tree:
-    """The settings of an experiment; of a built-in one with those that have their defaults."""
-    config = condition["config"]["experiment"]
-    complete = condition.get("settings", {}).get("experiment")
-    if complete is None:
-        return config.get("settings", {})  # of which one may be called as a part of the configuration is, such as name
-    return {name: value for name, value in complete.items() if name not in config}
 
 
 def _with_own_code(manifest: Manifest, replicates: pa.Table) -> pa.Table:

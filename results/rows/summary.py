@@ -22,7 +22,6 @@ from results.errors import DamagedFile
 from results.grouping import grouped
 from results.plain_values import Row
 from results.rows.measures import is_experimental, last_values, measures_of
-from results.rows.plural import distinct
 from results.statistics.intervals import (
     Floats,
     Interval,
@@ -38,7 +37,6 @@ from results.store.manifest import ConditionFields, Manifest, Planned, reported,
 from results.store.manifest import label as stage_label
 from results.store.schema import STATUSES
 from results.store.tables import Store, read
-from results.terminal import printable
 
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 _FORMULA = r"^([=+\-@\t\r\n])"  # what a spreadsheet takes for the beginning of a formula
@@ -255,72 +253,6 @@ def to_parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(table, sink, compression="zstd")
     return sink.getvalue().to_pybytes()
-
-
-def to_latex(summary: pa.Table) -> str:
-    r"""A `tabular` for `\usepackage{booktabs}`: the five quantiles and the zero-error count of every condition, stage and set."""
-    columns: list[tuple[str, Callable[[Row], str]]] = [
-        ("condition", lambda row: latex_escape(stage_label(row["condition"], row["stage"]))),
-        ("set", lambda row: latex_escape(row["set"])),
-        ("$n$", lambda row: latex_escape(f"{row['zero_error_of']}/{row['planned']}")),
-        *((name, _latex_quantile(column)) for name, column in zip(LATEX_QUANTILES, QUANTILES, strict=True)),
-        ("zero error [95\\,\\%]", _latex_zero),
-    ]
-    lines = [
-        "% error rates on each evaluation set at the last step; n: replicates with a number / planned; diverged ones rank worst",
-        r"\begin{tabular}{ll" + "r" * (len(columns) - 2) + "}",
-        r"\toprule",
-        " & ".join(name for name, _ in columns) + r" \\",
-        r"\midrule",
-        *(" & ".join(cell(row) for _, cell in columns) + r" \\" for row in summary.to_pylist()),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-LATEX_QUANTILES = ("min", r"25\,\%", "median", r"75\,\%", "max")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "{": r"\textbraceleft{}",  # BibTeX counts the brace of \{ too, and would end a field at one that has no partner
-    "}": r"\textbraceright{}",
-    "<": r"\textless{}",  # LaTeX's default fonts have other signs in the place of these three
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "[": r"\lbrack{}",  # an option of \midrule or \\ where it begins a row
-    **{character: "\\" + character for character in "&%$#_"},
-}
-
-
-def latex_escape(text: str) -> str:
-    """Text as LaTeX prints it: every character with a meaning is taken literally, and control characters are escaped.
-
-    >>> latex_escape("p_i = 98 %")
-    'p\\\\_i = 98 \\\\%'
-    """
-    return "".join(_LATEX.get(character, character) for character in printable(text))
-
-
-def _latex_quantile(name: str) -> Callable[[Row], str]:
-    return lambda row: _latex_rate(row[f"error_{name}"])
-
-
-def _latex_rate(rate: float | None) -> str:
-    if rate is None:
-        return "--"
-    if math.isinf(rate):
-        return "diverged"
-    if rate == 0 or rate >= 0.001:
-        return distinct(rate, 3, "g", 1)
-    mantissa, exponent = f"{rate:.1e}".split("e")
-    return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
-
-
-def _latex_zero(row: Row) -> str:
-    low, high = (distinct(row[f"zero_error_{end}"], 3, "f", 0, 1) for end in ("low", "high"))
-    return f"{row['zero_error']}/{row['zero_error_of']} [{low}, {high}]" if row["zero_error_of"] else "--"
 
 
 def _replicate(

@@ -49,6 +49,14 @@ def summarise_values(replicates: Sequence[Replicate], measures: Sequence[Measure
     return pa.Table.from_pylist(rows, schema=VALUES)
 
 
+def returned(summary: pa.Table) -> list[Row]:
+    """The rows of `summarise_values` without those of metrics that a condition does not have: no replicate of it returned a value, though
+    some returned values of other metrics."""
+    rows = summary.to_pylist()
+    ended = {row["condition"] for row in rows if row["values"]}
+    return [row for row in rows if row["values"] or row["condition"] not in ended]
+
+
 def column_of(measure: Measure) -> str:
     """The metric's column in the table of replicates: its name, or `metric.key` where another column has that name."""
     return (

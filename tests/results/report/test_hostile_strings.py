@@ -29,7 +29,8 @@ from results.report.flipflop.attention_figures import write_figures
 from results.report.plots import figure_files
 from results.report.replicate_page import write_replicate_page
 from results.report.report import write_report
-from results.rows.summary import latex_escape, to_csv
+from results.rows.latex import latex_escape
+from results.rows.summary import to_csv
 from results.store import parquet
 from results.store import tables as store
 from results.store.manifest import newest_manifest

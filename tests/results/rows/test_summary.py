@@ -8,14 +8,12 @@ import pyarrow.parquet
 import pytest
 
 from results.rows.summary import (
-    SUMMARY,
     Replicate,
     raw_rows,
     replicates_of,
     reported_sets,
     summarise,
     to_csv,
-    to_latex,
     to_parquet,
 )
 from results.statistics.intervals import clopper_pearson
@@ -166,28 +164,3 @@ def test_csv_and_parquet_hold_the_same_table() -> None:
     assert read.column_names == summary.column_names
     assert read["error_median"].to_pylist() == summary["error_median"].to_pylist()
     assert read["error_max"].to_pylist() == summary["error_max"].to_pylist()
-
-
-def test_latex_is_a_booktabs_table_with_names_escaped() -> None:
-    plan = manifest(8, names=("lr_0.1 & 50%", "lstm"))
-    text = to_latex(summarise(plan, known(plan)))
-    assert r"lr\_0.1 \& 50\% & sparse\_online & 8/8 & " in text
-    assert "& diverged &" in text
-    body = [row for row in text.splitlines() if row.endswith(r"\\")]
-    assert len(body) == 7
-    assert {row.replace(r"\&", "").count("&") for row in body} == {8}
-    assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == 1
-
-
-def test_latex_names_stages_and_rounds_no_share_to_none_or_all() -> None:
-    row = {"condition": "warm", "set": "dense", "planned": 100, "zero_error_of": 100, "error_max": 0.9996}
-    shares = [(zero, clopper_pearson(zero, 100)) for zero in (1, 99)]
-    few, many = ({"zero_error": zero, "zero_error_low": end.low, "zero_error_high": end.high} for zero, end in shares)
-    text = to_latex(pa.Table.from_pylist([row | {"stage": 0} | few, row | {"stage": 1} | many], schema=SUMMARY))
-    assert "\nwarm & dense & 100/100 & -- & -- & -- & -- & 0.9996 & 1/100 [0.0003, 0.054] " in text
-    assert "\nwarm, stage 1 & dense & 100/100 & -- & -- & -- & -- & 0.9996 & 99/100 [0.946, 0.9997] " in text
-
-
-def test_latex_prints_signs_that_its_default_fonts_lack_and_no_row_begins_with_an_option() -> None:
-    plan = manifest(8, names=("[a<b|c>d]", "lstm"))
-    assert "\n\\lbrack{}a\\textless{}b\\textbar{}c\\textgreater{}d] & " in to_latex(summarise(plan, known(plan)))

@@ -1,0 +1,123 @@
+"""Summaries as LaTeX tables for a paper, which need the package `booktabs`."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from results.plain_values import Row
+from results.rows.plural import distinct, significant
+from results.rows.summary import QUANTILES
+from results.rows.value_summary import returned
+from results.store.manifest import label as stage_label
+from results.terminal import printable
+
+Cell = Callable[[Row], str]
+_NAMES = dict(zip(QUANTILES, ("min", r"25\,\%", r"median [95\,\%]", r"75\,\%", "max"), strict=True))
+_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "{": r"\textbraceleft{}",  # BibTeX counts the brace of \{ too, and would end a field at one that has no partner
+    "}": r"\textbraceright{}",
+    "<": r"\textless{}",  # LaTeX's default fonts have other signs in the place of these three
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": r"\lbrack{}",  # an option of \midrule or \\ where it begins a row
+    **{character: "\\" + character for character in "&%$#_"},
+}
+
+
+def latex_escape(text: str) -> str:
+    """Text as LaTeX prints it: every character with a meaning is taken literally, and control characters are escaped.
+
+    >>> latex_escape("p_i = 98 %")
+    'p\\_i = 98 \\%'
+    """
+    return "".join(_SIGNS.get(character, character) for character in printable(text))
+
+
+def errors_table(summary: pa.Table) -> str:
+    """Error rates: quantiles with the interval of the median, and how many replicates have no error, of every condition, stage and set.
+
+    summary: from `results.rows.summary.summarise`.
+    """
+    columns: dict[str, Cell] = {
+        "condition": lambda row: latex_escape(stage_label(row["condition"], row["stage"])),
+        "set": lambda row: latex_escape(row["set"]),
+        "$n$": lambda row: f"{row['zero_error_of']}/{row['planned']}",
+        **_quantiles("error_"),
+        "zero error [95\\,\\%]": lambda row: _share(row, "zero_error", "zero_error_of", "zero_error"),
+    }
+    about = "error rates on each evaluation set at the last step"
+    return _table(about, columns, [[cell(row) for cell in columns.values()] for row in summary.to_pylist()])
+
+
+def values_table(summary: pa.Table) -> str:
+    """Values of experiments: quantiles with the interval of the median of every condition and metric; of a flag, how many have it true.
+
+    summary: from `results.rows.value_summary.summarise_values`.
+    """
+    columns: dict[str, Cell] = {
+        "condition": lambda row: latex_escape(row["condition"]),
+        "metric": lambda row: latex_escape(row["metric"]),
+        "$n$": lambda row: f"{row['values']}/{row['planned']}",
+        **_quantiles(""),
+    }
+    rows = []
+    for row in returned(summary):
+        cells = [cell(row) for cell in columns.values()]
+        if row["kind"] == "flag":
+            cells[3:] = [rf"\multicolumn{{{len(QUANTILES)}}}{{l}}{{true: {_share(row, 'true', 'values', 'true')}}}"]
+        rows.append(cells)
+    return _table("the last value that each replicate returned", columns, rows)
+
+
+def _table(about: str, columns: dict[str, Cell], rows: Sequence[Sequence[str]]) -> str:
+    """The first two columns are text."""
+    lines = [
+        f"% {about}; n: replicates with a number / planned; diverged ones rank worst",
+        "% an interval of the median is distribution-free; where an end of it is --, so few replicates do not bound it",
+        r"\begin{tabular}{ll" + "r" * (len(columns) - 2) + "}",
+        r"\toprule",
+        " & ".join(columns) + r" \\",
+        r"\midrule",
+        *(" & ".join(cells) + r" \\" for cells in rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quantiles(prefix: str) -> dict[str, Cell]:
+    """The cells of the five quantiles. prefix: of their columns in the summary."""
+    return {title: partial(_quantile, f"{prefix}{name}") for name, title in _NAMES.items()}
+
+
+def _quantile(column: str, row: Row) -> str:
+    value = row[column]
+    text = "diverged" if value is not None and math.isinf(value) else _real(value)
+    return (
+        f"{text} [{_real(row['median_low'])}, {_real(row['median_high'])}]"
+        if column.endswith("median") and value is not None
+        else text
+    )
+
+
+def _real(value: float | None) -> str:
+    """Three digits; -- where there is no number, or no bound."""
+    if value is None or not math.isfinite(value):
+        return "--"
+    size = abs(value)
+    if value == 0 or 0.001 <= size < 1e6:
+        return f"{'$-$' * (value < 0)}{distinct(size, 3, 'g', 1) if size < 999.5 else significant(size)}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return rf"${mantissa}\times 10^{{{int(exponent)}}}$"
+
+
+def _share(row: Row, count: str, of: str, ends: str) -> str:
+    if not row[of]:
+        return "--"
+    low, high = (distinct(row[f"{ends}_{end}"], 3, "f", 0, 1) for end in ("low", "high"))
+    return f"{row[count]}/{row[of]} [{low}, {high}]"

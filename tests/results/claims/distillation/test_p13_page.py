@@ -1,0 +1,87 @@
+"""The section on forty fresh seeds of P13 says what its rows and verdicts say."""
+
+import re
+from statistics import median
+
+import pyarrow.compute as pc
+import pytest
+
+from results.claims import scoreboard
+from results.rows.study_rows import read_study
+from results.statistics.intervals import clopper_pearson
+from results.store.manifest import manifest_of
+from results.store.tables import open_store, read
+from tests.page_code import ROOT
+
+HORIZONS = ("quarter", "half", "whole")
+STRATEGIES = {
+    "progressive": "the checkpoints in order",
+    "one_shot": "the last, temperature 1",
+    "one_shot_cold": "the last, temperature 1e-4",
+    "labels": "labels",
+}
+
+
+@pytest.fixture(scope="module")
+def store():
+    return open_store(str(ROOT / "docs/studies/distillation"), "p13-40-seeds")
+
+
+@pytest.fixture(scope="module")
+def section():
+    page = (ROOT / "docs/studies/distillation/README.md").read_text()
+    (found,) = re.findall(r"\n### Forty fresh seeds \(study `p13-40-seeds`\).*?(?=\n##|\Z)", page, re.DOTALL)
+    return " ".join(found.split())
+
+
+@pytest.fixture(scope="module")
+def accuracies(store):
+    """Of each condition on the test set, by replicate."""
+    found = {}
+    for replicate in read_study(store, manifest_of(store)).replicates:
+        found.setdefault(replicate.condition, []).append(1 - replicate.error("test"))
+    assert len(found) == 13
+    assert {len(members) for members in found.values()} == {40}
+    return found
+
+
+def _shown(values):
+    return f"{min(values):.3f} / {median(values):.3f} / {max(values):.3f}"
+
+
+def test_the_table_has_the_accuracies_of_the_rows(accuracies, section):
+    for strategy, words in STRATEGIES.items():
+        cells = [_shown(accuracies[f"{strategy}_{horizon}"]) for horizon in HORIZONS]
+        assert f"| {words} | {' | '.join(cells)} |" in section
+    assert f"teachers: {_shown(accuracies['teacher'])}" in section
+
+
+def test_the_sentences_have_the_numbers_of_the_verdicts(store, section):
+    verdicts = {verdict.claim.id: verdict for verdict in scoreboard(store)}
+    assert set(verdicts) == {"PD-P13", "PD-P13-one-shot", "PD-P13-labels"}
+    for name, verdict in verdicts.items():
+        assert f"**{name}**" in section
+        (said,) = re.findall(rf"\*\*{name}\*\*[^*]*\*([^*]+)\*", section)
+        assert said == verdict.verdict
+        gains = re.findall(r"\d+ steps: ([+-][\d.]+)", verdict.finding.measured)
+        assert len(gains) == 3
+        assert f"{gains[0]}, {gains[1]} and {gains[2]}" in section
+    more, of = re.search(r"in (\d+) of (\d+) replicates", verdicts["PD-P13"].finding.measured).groups()
+    ends = clopper_pearson(int(more), int(of))
+    assert f"it is above 0 in {more} of {of} [{100 * ends.low:.1f} %, {100 * ends.high:.1f} %]" in section
+    for name in ("PD-P13-one-shot", "PD-P13-labels"):
+        share, low, high = re.search(r"in (\d+)% of pairs \[([\d.]+), ([\d.]+)\]", verdicts[name].finding.measured).groups()
+        assert f"in {share} % of pairs [{low}, {high}]" in section
+
+
+def test_the_gain_at_the_longest_horizon_is_that_of_the_rows(accuracies, section):
+    """Against temperature 1, which is the better one there."""
+    assert median(accuracies["one_shot_whole"]) > median(accuracies["one_shot_cold_whole"])
+    gains = [one - other for one, other in zip(accuracies["progressive_whole"], accuracies["one_shot_whole"], strict=True)]
+    assert f"at the longest it is above 0 in {sum(gain > 0 for gain in gains)} of 40" in section
+
+
+def test_the_cost_is_that_of_the_rows(store, section):
+    rows = read(store, "replicates", ["train_s", "evaluate_s"])
+    hours = sum(pc.sum(rows[name]).as_py() for name in rows.column_names) / 3600
+    assert f"took {hours:.1f} (the sum of `train_s` and `evaluate_s`)" in section

@@ -44,7 +44,7 @@ CASES = {
     "simple, narrow": (
         NGRAM | {"order": 4, "alpha": 0.01},
         {"name": "simple_disentangled", "m": 3, "qk_width": 2, "v_init": "identity"},
-        {"first": "stationary"},
+        {"first": "stationary", "alpha": 0.3},
     ),
     "simple, merged": (
         NGRAM | {"order": 2, "labels": "every"},

@@ -5,6 +5,7 @@ import pytest
 from harness.run import run as run_study
 from harness.study.load import load
 from launch.cli import main
+from results.rows.plural import counted
 from results.store.tables import open_store, read
 
 STUDY = """
@@ -50,7 +51,7 @@ def runs(tmp_path_factory):
 def test_rows_reach_the_store_by_step(probe, runs, capsys):
     count, options, item = CALLS[probe]
     main(["probe", runs, "--probe", probe, *options])
-    assert f"{probe} of {count} replicates added" in capsys.readouterr().out
+    assert f"{probe} of {counted(count, 'replicate')} added" in capsys.readouterr().out
     rows = [row for row in read(open_store(runs, "tiny"), "probes").to_pylist() if row["probe"].partition("-")[0] == probe]
     assert len({row["key"] for row in rows}) == count
     assert {row["step"] for row in rows} == {0, 1, 2}

@@ -78,7 +78,7 @@ def _table(about: str, columns: dict[str, Cell], rows: Sequence[Sequence[str]]) 
     """The first two columns are text."""
     lines = [
         f"% {about}; n: replicates with a number / planned; diverged ones rank worst",
-        "% an interval of the median is distribution-free; where an end of it is --, so few replicates do not bound it",
+        "% an interval of a median is distribution-free; an end that is -- has no bound: too few replicates, or too many diverged",
         r"\begin{tabular}{ll" + "r" * (len(columns) - 2) + "}",
         r"\toprule",
         " & ".join(columns) + r" \\",

@@ -1,16 +1,14 @@
 """The section on GPT-2 says what its rows and verdicts say."""
 
 import re
-from statistics import median
 
 import pyarrow.compute as pc
 import pytest
 
 from results.claims import scoreboard
-from results.rows.study_rows import read_study
-from results.store.manifest import manifest_of
 from results.store.tables import open_store, read
 from tests.page_code import ROOT
+from tests.results.claims.distillation.page_accuracies import accuracies_of, shown
 
 CELLS = [(level, horizon) for level in (3, 2) for horizon in ("half", "whole")]
 STRATEGIES = {"progressive": "the checkpoints in order", "one_shot": "the last", "labels": "labels"}
@@ -31,23 +29,14 @@ def section():
 @pytest.fixture(scope="module")
 def accuracies(store):
     """Of each condition on the test set, by replicate."""
-    found = {}
-    for replicate in read_study(store, manifest_of(store)).replicates:
-        found.setdefault(replicate.condition, []).append(1 - replicate.error("test"))
-    assert len(found) == 14
-    assert {len(members) for members in found.values()} == {6}
-    return found
-
-
-def _shown(values):
-    return f"{min(values):.3f} / {median(values):.3f} / {max(values):.3f}"
+    return accuracies_of(store, 14, 6)
 
 
 def test_the_table_has_the_accuracies_of_the_rows(accuracies, section):
     for strategy, words in STRATEGIES.items():
-        cells = [_shown(accuracies[f"{strategy}_8_{horizon}, task.level={level}"]) for level, horizon in CELLS]
+        cells = [shown(accuracies[f"{strategy}_8_{horizon}, task.level={level}"]) for level, horizon in CELLS]
         assert f"| {words} | {' | '.join(cells)} |" in section
-    teachers = [_shown(accuracies[f"teacher, task.level={level}"]) for level in (3, 2)]
+    teachers = [shown(accuracies[f"teacher, task.level={level}"]) for level in (3, 2)]
     assert f"teachers: {teachers[0]} at level 3, {teachers[1]} at level 2" in section
 
 

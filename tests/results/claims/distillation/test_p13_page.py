@@ -7,11 +7,10 @@ import pyarrow.compute as pc
 import pytest
 
 from results.claims import scoreboard
-from results.rows.study_rows import read_study
 from results.statistics.intervals import clopper_pearson
-from results.store.manifest import manifest_of
 from results.store.tables import open_store, read
 from tests.page_code import ROOT
+from tests.results.claims.distillation.page_accuracies import accuracies_of, shown
 
 HORIZONS = ("quarter", "half", "whole")
 STRATEGIES = {
@@ -37,23 +36,14 @@ def section():
 @pytest.fixture(scope="module")
 def accuracies(store):
     """Of each condition on the test set, by replicate."""
-    found = {}
-    for replicate in read_study(store, manifest_of(store)).replicates:
-        found.setdefault(replicate.condition, []).append(1 - replicate.error("test"))
-    assert len(found) == 13
-    assert {len(members) for members in found.values()} == {40}
-    return found
-
-
-def _shown(values):
-    return f"{min(values):.3f} / {median(values):.3f} / {max(values):.3f}"
+    return accuracies_of(store, 13, 40)
 
 
 def test_the_table_has_the_accuracies_of_the_rows(accuracies, section):
     for strategy, words in STRATEGIES.items():
-        cells = [_shown(accuracies[f"{strategy}_{horizon}"]) for horizon in HORIZONS]
+        cells = [shown(accuracies[f"{strategy}_{horizon}"]) for horizon in HORIZONS]
         assert f"| {words} | {' | '.join(cells)} |" in section
-    assert f"teachers: {_shown(accuracies['teacher'])}" in section
+    assert f"teachers: {shown(accuracies['teacher'])}" in section
 
 
 def test_the_sentences_have_the_numbers_of_the_verdicts(store, section):

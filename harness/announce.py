@@ -81,7 +81,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         say("  to do: nothing")
     if rule.budget is not None:
         used = adaptive.spent(study, committed(prepared.store))
-        say(f"  budget: {rule.budget:g} {unit}-hours, {amounts.device_time(used, unit)} of them spent")
+        say(f"  budget: {rule.budget:g} {unit}-hour{'s'[: rule.budget != 1]}, {amounts.device_time(used, unit)} of them spent")
         if not used and first.cost.slot_hours > rule.budget:
             raise StudyError(
                 f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit}-hours that the first look is "

@@ -33,7 +33,7 @@ from models.custom.custom import allow
 from results.errors import DamagedFile, StudyError, tell
 from results.store.filesystem import reason
 from results.store.manifest import write_manifest
-from results.store.tables import Store, open_store, scored
+from results.store.tables import Store, open_store, refuse_folder_of_study, scored
 from results.terminal import say
 
 _WAIT_S = 0.2  # seconds between looks at packs that another driver runs
@@ -122,6 +122,7 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     except DamagedFile as error:
         wrong = str(error).partition(";")[0]
         raise StudyError(f"{wrong}: give the file that `manyseeds plan STUDY --write FILE` made") from error
+    refuse_folder_of_study(uri)
     store = open_store(uri, manifest["study"])
     store.check_writable()
     plan = remaining(plan_of(manifest), scored(store), manifest["numerics"], read_all(store))

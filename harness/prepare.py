@@ -26,7 +26,7 @@ from harness.planning.throughput import Rate
 from harness.study.config import Study
 from results.errors import StudyError
 from results.plain_values import Tree
-from results.store.tables import Store, committed, list_names, open_store, read, scored
+from results.store.tables import Store, committed, list_names, open_store, read, refuse_folder_of_study, scored
 
 SMALL_S = 60.0  # seconds of work on one slot, up to which `executor: auto` starts no Ray
 
@@ -130,6 +130,7 @@ def prepare(
     An adaptive study is planned to the most that it can still need; `next_round` reduces that to what is needed next.
     """
     uri = store_uri(study.store)
+    refuse_folder_of_study(uri)
     store = open_store(uri, study.name)
     store.check_writable()
     store = replace(store, begun=begun(store))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from harness.announce import announce
 from harness.executor import Executor
-from harness.planning.plan import replicates_of, shape, signature
+from harness.planning.manifest import read_all
+from harness.planning.plan import plan, replicates_of, shape, signature
 from harness.prepare import planned_manifest, planner_of, prepare, store_uri
 from harness.study.config import Condition, Study
 from harness.study.identity import canonical
@@ -16,7 +17,7 @@ from harness.study.tree import read_file
 from launch.families import find_family
 from results.errors import StudyError, output_errors
 from results.rows.plural import counted, significant
-from results.store.tables import open_store, scored
+from results.store.tables import open_store, refuse_folder_of_study, scored
 
 
 def show_plan(
@@ -70,10 +71,16 @@ def _modelled(on: str, gpus: int) -> Executor:
 
 
 def show_diff(study: Study, say: Callable[[str], None]) -> None:
-    """Per condition: replicates planned, held with every evaluation set, held without some set, missing."""
-    store = open_store(store_uri(study.store), study.name)
-    rows = scored(store).select(["key", "sets"]).to_pylist()
-    sets_by_key = {row["key"]: set(row["sets"]) for row in rows}
+    """Per condition: replicates planned, held with every evaluation set, held without some set, missing.
+
+    StudyError where the study can't go on in this store, as of a run.
+    """
+    uri = store_uri(study.store)
+    refuse_folder_of_study(uri)
+    store = open_store(uri, study.name)
+    rows = scored(store)
+    plan(study, rows, 1, numerics={}, manifests=read_all(store))  # for what it refuses
+    sets_by_key = {row["key"]: set(row["sets"]) for row in rows.select(["key", "sets"]).to_pylist()}
     counts: dict[int, Counter[str]] = {index: Counter() for index in range(len(study.conditions))}
     wanted = [set(study.set_hashes(condition).values()) for condition in study.conditions]
     planned = set()
@@ -95,7 +102,8 @@ def show_diff(study: Study, say: Callable[[str], None]) -> None:
         say(f"{condition.label}: {least}{len(condition.seeds)} planned, {', '.join(parts)}")
     extra = len(set(sets_by_key) - planned)
     if extra:
-        say(f"{extra} replicates in the store are not of this study file: they stay")
+        stays = "is not of this study file: it stays" if extra == 1 else "are not of this study file: they stay"
+        say(f"{counted(extra, 'replicate')} in the store {stays}")
 
 
 def campaign(family: str, overrides: Sequence[str]) -> list[Study]:

@@ -24,7 +24,7 @@ def resolve(name: str) -> torch.device:
     except RuntimeError as error:
         raise StudyError(f"device = {name!r} is not auto, cpu, cuda or cuda:N") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise StudyError(f"device = {name} but torch sees no CUDA device: write device=cpu or device=auto")
+        raise StudyError(f"device = {name} but torch sees no CUDA device: use cpu or auto")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise StudyError(
             f"device = {name} but torch sees {torch.cuda.device_count()} CUDA devices, counted from 0: write a lower number"

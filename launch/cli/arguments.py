@@ -184,9 +184,10 @@ def study_names(uri: str, study: str | None) -> list[str]:
     return [study] if study else names
 
 
-def each_study(named: Sequence[tuple[str, str]], show: Callable[[str, str], None]) -> None:
+def each_study(named: Sequence[tuple[str, str]], show: Callable[[str, str], None], apart: bool = False) -> None:
     """show(store, study) for each. What can't be shown is said, and the others are; raises the error where there is nothing else.
 
+    apart: whether an empty line comes before it, as Markdown wants after a table.
     Ends with exit status 1 where a store holds what no study wrote.
     """
     refused: list[StudyError | DamagedFile] = []
@@ -197,7 +198,9 @@ def each_study(named: Sequence[tuple[str, str]], show: Callable[[str, str], None
             refused.append(error)
             if len(refused) == len(named):
                 raise
-            say(f"{name}: {error}")
+            if apart and (part, name) != named[0]:
+                say("")
+            say(str(error) if str(error).startswith(f"{name} ") else f"{name}: {error}")
     if any(isinstance(error, DamagedFile) for error in refused):
         sys.exit(1)
 

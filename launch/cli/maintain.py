@@ -26,7 +26,9 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
     """
     from results.store.filesystem import public
     from results.store.merge import merge as merge_stores
+    from results.store.tables import refuse_folder_of_study
 
+    refuse_folder_of_study(into)
     held = {other: study_names(other, None) for other in others}  # refuses a mistyped store before anything is copied
     names = sorted({name for there in held.values() for name in there})
     if study and study not in names:

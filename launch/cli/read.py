@@ -79,9 +79,9 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
     named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
 
     def show(part: str, name: str) -> None:
-        show_contrasts(open_study(part, name), baseline, _after_a_blank_line(name != named[0][1]), across)
+        show_contrasts(open_study(part, name), baseline, _after_a_blank_line((part, name) != named[0]), across)
 
-    each_study(named, show)
+    each_study(named, show, apart=True)
 
 
 def _after_a_blank_line(wanted: bool) -> Callable[[str], None]:
@@ -106,4 +106,8 @@ def spread(store: str, study: str | None) -> None:
     from results.report.spread import show_spread
 
     named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
-    each_study(named, lambda part, name: show_spread(open_study(part, name), _after_a_blank_line(name != named[0][1])))
+
+    def show(part: str, name: str) -> None:
+        show_spread(open_study(part, name), _after_a_blank_line((part, name) != named[0]))
+
+    each_study(named, show, apart=True)

@@ -95,7 +95,9 @@ def import_(
     """
     from harness.exchange.finished_runs import Columns, import_runs
     from results.report.report import write_report
+    from results.store.tables import refuse_folder_of_study
 
+    refuse_folder_of_study(store)
     default = "" if higher is None else "higher" if higher else "lower"
     named = {}
     for metric in metrics:

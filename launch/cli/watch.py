@@ -2,7 +2,7 @@
 
 import click
 
-from launch.cli.arguments import open_study, store_study, study_names
+from launch.cli.arguments import each_study, open_study, store_study, study_names
 from results.terminal import say
 
 
@@ -12,8 +12,8 @@ def status(store: str, study: str | None) -> None:
     """Say how far each study in a store is. Reads only the store."""
     from results.progress.status import show_status
 
-    for name in study_names(store, study):
-        show_status(open_study(store, name), say)
+    named = [(store, name) for name in study_names(store, study)]
+    each_study(named, lambda part, name: show_status(open_study(part, name), say))
 
 
 @click.command()
@@ -37,5 +37,5 @@ def failures(store: str, study: str | None, full: bool) -> None:
     """List failed packs: host, step, reason, log file."""
     from results.progress.failures import show_failures
 
-    for name in study_names(store, study):
-        show_failures(open_study(store, name), full, say)
+    named = [(store, name) for name in study_names(store, study)]
+    each_study(named, lambda part, name: show_failures(open_study(part, name), full, say))

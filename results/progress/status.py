@@ -27,14 +27,17 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
         have = "has" if at.packs.in_flight == 1 else "have"
         say(f"  {counted(at.packs.in_flight, 'pack')} {have} a checkpoint or a lease: running, or waiting to go on")
     if at.last:
-        say(f"  last commit {at.last:%Y-%m-%d %H:%M:%S} UTC; {at.recent} replicates in the last hour")
+        say(f"  last commit {at.last:%Y-%m-%d %H:%M:%S} UTC; {counted(at.recent, 'replicate')} in the last hour")
     if at.failed:
         say(f"  why they failed: manyseeds failures STORE {store.study}")
 
 
 def head(at: Snapshot) -> str:
-    """`name: 12 of 24 replicates committed, 2 failed`"""
-    return f"{at.study}: {at.committed} of {at.planned} replicates committed" + (f", {at.failed} failed" if at.failed else "")
+    """`name: 12 of 24 replicates committed, 2 failed`; without a manifest it says that there is none."""
+    failed = f", {at.failed} failed" if at.failed else ""
+    if not at.planned:
+        return f"{at.study}: {counted(at.committed, 'replicate')} committed{failed}, and no manifest says how many are planned"
+    return f"{at.study}: {at.committed} of {at.planned} replicates committed{failed}"
 
 
 def of_planned(condition: Condition) -> str:

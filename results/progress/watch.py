@@ -12,7 +12,7 @@ import pyarrow as pa
 from results.errors import MissingFile, StoreError, StudyError
 from results.progress.snapshot import COLUMNS, Snapshot, failed_keys, in_flight, snapshot
 from results.progress.status import head, of_planned
-from results.rows.plural import significant
+from results.rows.plural import counted, significant
 from results.store.filesystem import listing
 from results.store.manifest import FOLDER, Manifest, newest_manifest
 from results.store.parquet import COMPACTED, SUFFIX, read_file
@@ -98,7 +98,7 @@ def lines(at: Snapshot) -> list[str]:
         out.append(f"  condition {condition.name}: {of_planned(condition)}{extra}")
     for node in at.nodes:
         last = f"last {node.last:%Y-%m-%d %H:%M:%S} UTC"
-        out.append(f"  node {node.name}: {node.committed} replicates, {node.recent} in the last hour, {last}")
+        out.append(f"  node {node.name}: {counted(node.committed, 'replicate')}, {node.recent} in the last hour, {last}")
     return out
 
 
@@ -117,7 +117,7 @@ def _packs(at: Snapshot) -> str:
 def _pace(at: Snapshot) -> str:
     if not at.recent:
         return "no commit in the last hour" + (f"; the last was {at.last:%Y-%m-%d %H:%M:%S} UTC" if at.last else "")
-    text = f"{at.recent} replicates in the last hour, {significant(at.per_minute)} a minute"
+    text = f"{counted(at.recent, 'replicate')} in the last hour, {significant(at.per_minute)} a minute"
     if at.planned and at.committed + at.failed >= at.planned:
         return f"{text}; nothing is left to do"
     return text + (f"; ends {at.ends:%Y-%m-%d %H:%M} UTC ({_words(at.ends - at.at)})" if at.ends else "")

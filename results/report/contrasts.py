@@ -134,6 +134,8 @@ def show_value_contrasts(
 
     Where the study names metrics, only these are compared: any other that a script logs would only raise their corrected p.
     """
+    if not measures:
+        raise StudyError(f"{study} has no value of any replicate yet, so there is nothing to compare")
     compared = [measure for measure in measures if measure.declared] or measures
     name = baseline or _default_baseline(replicates)
     table = contrasts(replicates, [measure.label for measure in compared], name, rates=False)
@@ -167,9 +169,8 @@ def _say_table(
         say(line)
     if short:
         say("")
-        say(
-            f"{short} of {count} comparisons can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is."
-        )
+        which = "The one comparison" if count == 1 else f"{short} of {count} comparisons"
+        say(f"{which} can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is.")
         say("“At least” is the smallest p that their replicates allow. Add replicates, or compare fewer conditions and sets.")
 
 

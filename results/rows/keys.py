@@ -15,9 +15,12 @@ def resolve_key(stores: Sequence[Store], prefix: str) -> str:
     if len(matches) > 1:
         some = ", ".join(key[: len(prefix) + 4] for key in matches[:3]) + (", …" if len(matches) > 3 else "")
         raise StudyError(f"{len(matches)} keys of the {where} begin with {prefix}: give more digits ({some})")
+    if not keys:
+        raise StudyError(f"no replicate of the {where} is committed, so there is no key {prefix!r}")
+    if not matches and prefix in {store.study for store in stores}:
+        raise StudyError(f"{prefix} is a study: give a key after it, or the first digits of one")
     if not matches:
         near = difflib.get_close_matches(prefix, [key[: len(prefix)] for key in keys], n=1)
-        example = f"; give the first digits of one, such as {keys[0][:8]}" if keys and not prefix else ""
-        hint = f"; did you mean {near[0]}?" if near and prefix else example
+        hint = f"; did you mean {near[0]}?" if near and prefix else f"; give the first digits of one, such as {keys[0][:8]}"
         raise StudyError(f"no key of the {len(keys)} replicates of the {where} begins with {prefix!r}{hint}")
     return matches[0]

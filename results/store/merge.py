@@ -130,8 +130,9 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
     A row is identified by (key, stage, pack), and its numbers must be the same in all stores. Where and when it was trained may differ;
     the record in `into` is kept. Of weights that several packs left, those of the smallest pack id are kept. The resulting numbers do not
     depend on the order of merges.
-    Raises StudyError, before anything is written, where stores scored a set of the same name and condition on different definitions, and
-    where numbers or weights differ, unless `keep_one`: then one copy is kept, chosen by its numbers alone.
+    Raises StudyError, before anything is written, where stores scored a set of one name and condition on two definitions or have two
+    names for one definition, and where numbers or weights differ, unless `keep_one`: then one copy is kept, chosen by its numbers
+    alone.
     """
     _check_sets([into, *others])
     own = _everything(into)
@@ -363,8 +364,9 @@ def _files(store: Store, folder: str) -> list[str]:
 
 
 def _check_sets(stores: list[Store]) -> None:
-    """Raise StudyError where two stores scored a set of the same name and condition on different definitions."""
+    """Raise StudyError where stores have two definitions for one set and condition, or two names for one definition."""
     definitions: dict[tuple[str, str], tuple[str, str]] = {}
+    set_names: dict[tuple[str, str], tuple[str, str]] = {}
     for store in stores:
         configs = read(store, "replicates", [*ROW, "config"])
         sets = read(store, "evaluations", [*ROW, "set", "set_hash"]).group_by([*ROW, "set", "set_hash"]).aggregate([])
@@ -374,4 +376,10 @@ def _check_sets(stores: list[Store]) -> None:
                 raise StudyError(
                     f"evaluation set {row['set']!r} is defined as {first} in {where} and as {row['set_hash']} in "
                     f"{store.path()} for the same condition: give one of them another name in its study"
+                )
+            called, where = set_names.setdefault((row["config"], row["set_hash"]), (row["set"], store.path()))
+            if called != row["set"] and where != store.path():  # no study file could ask for both, or find all rows under one
+                raise StudyError(
+                    f"the evaluation set that {where} calls {called!r} is {row['set']!r} in {store.path()}, for the same "
+                    "condition: run one of the two studies again in a new store, with the other's name for that set, and merge that one"
                 )

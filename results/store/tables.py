@@ -11,6 +11,7 @@ compacted files before others and each by name, so the same copy is chosen in ev
 that are committed already (`results.rows.probe_values`) has files of its own, which come before compacted ones, step by step.
 """
 
+import contextlib
 import itertools
 import os
 import re
@@ -50,6 +51,7 @@ _THREADS, _AT_ONCE = 8, 64  # threads that read files, and files that a thread t
 _LOCAL_THREADS, _LOCAL_AT_ONCE = 4, 256  # of a local store, where more threads wait for the interpreter and not for files
 _VERY_MANY = 4_000  # files of a table, above which a second process reads half of them
 MOST_NAME = 200  # characters
+_FOLDERS = 100  # folders of a folder that are searched for stores, for an error message
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MOST_NAME - 1}}}")  # of studies, packs and keys
 KEPT = "artifacts"  # the folder of a store that is no study's: kept weights and arrays
 LOGS = "logs"  # the folder of a study with what failed packs printed and logged
@@ -126,12 +128,35 @@ def studies(uri: str | os.PathLike[str]) -> list[str]:
 
 
 def no_study(uri: str | os.PathLike[str]) -> StudyError:
-    """The error that a store holds no study, which says where the store is if this is the folder of one of its studies."""
+    """The error that a store holds no study, which names a store if this is the folder of a study or of stores."""
     filesystem, root = resolve(os.fspath(uri))
     sentence, (above, _, name) = f"there is no study in {public(os.fspath(uri))}", root.rpartition("/")
     if {"replicates", "manifests"} & set(names(filesystem, root)):
         sentence += f": it is the folder of the study {name}, so give the folder above it, {above}, and then {name}"
+    elif stores := _stores_below(filesystem, root):
+        sentence += f": it is a folder of stores, so give one of them, such as {public(os.fspath(uri)).rstrip('/')}/{stores[0]}"
     return StudyError(sentence)
+
+
+def _stores_below(filesystem: pyarrow.fs.FileSystem, root: str) -> list[str]:
+    """Names of the stores among the first folders of a folder; those that can't be read are left out."""
+    stores = []
+    for name in folders(filesystem, root)[:_FOLDERS]:
+        with contextlib.suppress(StoreError):
+            parts = [join(root, name, part) for part in folders(filesystem, join(root, name))[:_FOLDERS]]
+            if any({"replicates", "manifests"} & set(names(filesystem, part)) for part in parts):
+                stores.append(name)
+    return stores
+
+
+def refuse_folder_of_study(uri: str | os.PathLike[str]) -> None:
+    """Raise StudyError where `uri`, which is to be a store, is the folder of a study and holds no study itself."""
+    filesystem, root = resolve(os.fspath(uri))
+    if {"replicates", "manifests"} & set(names(filesystem, root)) and not studies(uri):
+        above, _, name = root.rpartition("/")
+        raise StudyError(
+            f"{public(os.fspath(uri))} is the folder of the study {name}, and no store: give the folder above it, {above}"
+        )
 
 
 def write_bytes(store: Store, relative_path: str, data: bytes) -> None:

@@ -1,6 +1,7 @@
 """The command line: each bad input is one sentence on stderr, exit status 2, and nothing written."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -15,8 +16,11 @@ import pytest
 from launch.cli import SECTIONS, cli, family, main
 from launch.cli.arguments import load_study
 from results.errors import StudyError
+from results.store.tables import open_store
 from tests.harness import chained
 from tests.harness.tiny import write_study
+from tests.results import synthetic
+from tests.results.store.sample_rows import commit_pack
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,6 +141,87 @@ def test_the_difference_from_a_store_measures_and_writes_nothing(command, tmp_pa
     status, out, error = command("plan", "STUDY", "--diff", *words)
     assert (status, out) == (2, "")
     assert f"--diff measures and writes nothing: leave out {words[0]}" in error
+
+
+def test_the_difference_from_a_store_that_the_study_cannot_go_on_in_is_refused(command, tmp_path):
+    """It said “2 held” or “2 lack a set”, and a run of the same study was refused."""
+    store = f"store={tmp_path / 'runs'}"
+    assert command("run", "STUDY", store, "replicates=1", "only=[lstm]")[0] == 0
+    assert command("plan", "STUDY", store, "replicates=2", "--diff")[1].endswith("lstm: 2 planned, 1 held, 1 missing\n")
+    redefined = command("plan", "STUDY", store, "evaluate.sets.dense.sequences=7", "--diff")
+    assert (redefined[0], redefined[1]) == (2, "")
+    assert "give the new set another name, or use another store" in redefined[2]
+    study = tmp_path / "renamed.yaml"
+    study.write_text((tmp_path / "tiny.yaml").read_text().replace("dense:", "thick:"))
+    assert "is committed in this store as 'dense'" in command("plan", str(study), store, "--diff")[2]
+
+
+def test_the_folder_of_a_study_is_no_store_to_write_into(command, tmp_path):
+    """A second store began inside the study's folder, which neither found again."""
+    folder, other = tmp_path / "runs" / "mine", tmp_path / "other"
+    for at, name in ((tmp_path / "runs", "mine"), (other, "theirs")):
+        commit_pack(open_store(at, name), "fd-0", ["a"])
+    before = sorted(folder.rglob("*"))
+    (tmp_path / "table.csv").write_text("seed,loss\n0,1\n1,2\n")
+    for words in (
+        ("run", "STUDY", f"store={folder}"),
+        ("plan", "STUDY", f"store={folder}"),
+        ("plan", "STUDY", f"store={folder}", "--diff"),
+        ("merge", str(folder), str(other)),
+        ("import", str(tmp_path / "table.csv"), "--seed", "seed", "--metric", "loss=lower", "--store", str(folder)),
+        ("language-model", "folder", "--store", str(folder)),
+    ):
+        status, _, error = command(*words)
+        assert status == 2
+        assert f"is the folder of the study mine, and no store: give the folder above it, {tmp_path / 'runs'}\n" in error
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_folder_of_stores_is_told_from_a_store(command, tmp_path):
+    commit_pack(open_store(tmp_path / "stores" / "runs", "mine"), "fd-0", ["a"])
+    for name in ("status", "verify", "compact"):
+        status, _, error = command(name, str(tmp_path / "stores"))
+        assert (status, error) == (
+            2,
+            f"error: there is no study in {tmp_path / 'stores'}: it is a folder of stores, so give one of them, such as "
+            f"{tmp_path / 'stores' / 'runs'}\n",
+        )
+
+
+@pytest.mark.parametrize("name", ["status", "failures"])
+def test_a_damaged_study_hides_no_other(command, tmp_path, name):
+    for study in ("broken", "whole"):
+        commit_pack(open_store(tmp_path / "runs", study), "fd-0", ["a"])
+    for table in ("replicates", "failures"):
+        path = tmp_path / "runs" / "broken" / table / "fe-0.parquet"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("junk")
+    status, out, _ = command(name, str(tmp_path / "runs"))
+    assert status == 1
+    assert re.search(r"^broken: .*fe-0\.parquet can't be read", out)
+    assert "\nwhole: " in out
+
+
+def test_a_study_without_a_manifest_has_no_number_planned(command, tmp_path):
+    commit_pack(open_store(tmp_path / "runs", "mine"), "fd-0", ["a"])
+    assert command("status", str(tmp_path / "runs"))[1].startswith(
+        "mine: 1 replicate committed, and no manifest says how many are planned\n"
+    )
+
+
+def test_a_table_of_markdown_ends_before_what_is_said_of_the_next_study(command, tmp_path):
+    """What follows a table without an empty line is a row of it; also where two stores have a study of one name."""
+    for part in ("one", "two"):
+        synthetic.write(open_store(tmp_path / "stores" / part, "made"), synthetic.manifest(study="made"))
+        commit_pack(open_store(tmp_path / "stores" / part, "planless"), "fd-0", ["a"])
+    for name in ("spread", "compare"):
+        status, out, _ = command(name, str(tmp_path / "stores"))
+        lines = out.splitlines()
+        assert (status, [line.partition(":")[0] for line in lines if re.match("made:|planless:", line)]) == (
+            0,
+            ["made", "planless", "made", "planless"],
+        )
+        assert {after[:1] for line, after in itertools.pairwise(lines) if line.startswith("|")} == {"|", ""}
 
 
 def test_a_new_study_in_a_folder_with_a_space_has_commands_to_copy(command, tmp_path):

@@ -102,7 +102,9 @@ def language_model(
 
     Claim R3 is about these answers. FOLDER is a local folder of a Hugging Face model."""
     from harness.probes.flipflop.language_models import LENGTHS, run
+    from results.store.tables import refuse_folder_of_study
 
+    refuse_folder_of_study(store)
     try:
         chosen = [int(word) for word in lengths.split(",")] if lengths else LENGTHS
     except ValueError as error:

@@ -255,6 +255,18 @@ def test_a_metric_that_a_condition_does_not_return_is_missing_from_none_of_its_r
     assert [cell.strip() for cell in line.split("|")][4:6] == ["0", "base does not return it"]
 
 
+def test_a_study_whose_replicates_all_failed_has_nothing_to_compare():
+    """It had a table without a line."""
+    rows = _replicates("base", [None] * 3) + _replicates("other", [None] * 3)
+    with pytest.raises(StudyError, match="made has no value of any replicate yet, so there is nothing to compare"):
+        show_value_contrasts("made", rows, [], None, print)
+
+
+def test_the_only_comparison_is_not_1_of_1(monkeypatch):
+    lines = shown(monkeypatch, _replicates("base", [0.1, 0.2, 0.3]) + _replicates("other", [0.2, 0.3, 0.4]))
+    assert "The one comparison can't reach a corrected p of 0.05, however large the difference is." in lines
+
+
 def shown(monkeypatch, replicates):
     """The lines that `manyseeds compare` prints about these replicates."""
     said = []

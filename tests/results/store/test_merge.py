@@ -106,6 +106,19 @@ def test_other_numbers_of_one_replicate_and_pack_are_refused_with_its_key_before
         assert sorted(Path(into.root).rglob("*")) == before
 
 
+@pytest.mark.parametrize("keep_one", [False, True])
+@pytest.mark.parametrize("pack", ["fd-0", "fe-7"])
+def test_stores_that_call_one_set_by_two_names_are_not_merged(tmp_path, pack, keep_one):
+    """Half of the rows were then missing under either name, and no study file could go on in the store."""
+    one, two = (open_store(tmp_path / name, "study") for name in "ab")
+    commit_pack(one, "fd-0", ["a", "b"], sets={"sparse": "hash-sparse", "dense": "hash-dense"})
+    commit_pack(two, pack, ["a", "c"], sets={"sparse": "hash-sparse", "thick": "hash-dense"})
+    before = sorted(Path(one.root).rglob("*"))
+    with pytest.raises(StudyError, match=r"/a/study calls 'dense' is 'thick' in .*/b/study, for the same condition: run one"):
+        merge(one, [two], keep_one)
+    assert sorted(Path(one.root).rglob("*")) == before
+
+
 def test_rows_that_are_exchanged_for_those_of_another_store_are_told(tmp_path):
     """Of two copies one is kept whatever the order, so one of the two merges exchanges the replicate's rows."""
     told = []

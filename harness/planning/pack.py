@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from harness.planning.plan import Plan, PlannedPack, numerics_on, pack_id, shape
-from harness.study.config import Condition, Metric, Study, Watch, keep_steps
+from harness.study.config import Condition, Metric, Study, Watch, keep_steps, refuse_unfit_model
 from harness.study.experiment import Experiment
 from harness.study.identity import canonical
 from harness.study.stages import taken_from
-from harness.training.key_mask import refuse_hiding
+from results.errors import StudyError
 from results.plain_values import Options
 from tasks.task import Task
 
@@ -133,7 +133,10 @@ def kept_steps(plan: Plan, pack: PlannedPack, taken: Mapping[str, Collection[int
 def scored_sets(study: Study, condition: Condition) -> tuple[ScoredSet, ...]:
     """The evaluation sets that a condition's replicates are scored on. ValueError where its model can't be scored on one."""
     for scored in study.sets:
-        refuse_hiding(scored.task(condition.task), condition.model)
+        try:
+            refuse_unfit_model(scored.task(condition.task), condition.model)
+        except StudyError as error:
+            raise StudyError(f"evaluate.sets.{scored.name} of condition {condition.label}: {error}") from error
     return tuple(
         ScoredSet(
             scored.name,

@@ -85,8 +85,11 @@ def run(
                     f"  rows that were there keep their strings: to make them with {asked}, move the probe's files out of probes/ first"
                 )
         if figures is not None and chosen_probe.figures is not None:
-            for path in chosen_probe.figures(store, Path(figures) / store.study):
+            paths = chosen_probe.figures(store, Path(figures) / store.study)
+            for path in paths:
                 say(f"  {path}")
+            if not paths:
+                say(f"  nothing to draw: the {probe} probe has no figures of these replicates")
 
 
 def suits(probe: str, condition: Condition) -> bool:
@@ -102,7 +105,7 @@ def _settings(probe: str, options: Sequence[str]) -> Any:
     given = {}
     for option in options:
         name, equals, word = option.partition("=")
-        if not equals:
+        if not name or not equals:
             raise StudyError(f"--option {option} must be NAME=VALUE, such as {fields(kind)[0].name}=4")
         if name in given:
             raise StudyError(f"--option {name} is given twice: keep one")

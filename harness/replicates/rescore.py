@@ -17,10 +17,9 @@ import harness.machine.device
 import harness.planning.manifest as manifests
 from harness.exchange.replicate import find, refuse_experiment, trained_model
 from harness.planning.pack import ScoredSet
-from harness.study.config import EvaluationSet, condition_of
+from harness.study.config import EvaluationSet, condition_of, refuse_unfit_model
 from harness.study.tree import parse_words
 from harness.training.evaluate import score
-from harness.training.key_mask import refuse_hiding
 from harness.training.weights import stages_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Row
@@ -68,7 +67,7 @@ def parse(text: str, name: str | None = None) -> Wanted:
     if type(sequences) is not int or sequences < 1:
         raise StudyError(f"--set: sequences={sequences} must be a whole number of at least 1, the number of strings")
     if type(seed) is not int or not 0 <= seed < 2**63:
-        raise StudyError(f"--set: seed={seed} must be a whole number of 0 or more")
+        raise StudyError(f"--set: seed={seed} must be a whole number from 0 to 2^63 - 1")
     for option in ("every", "name"):
         if option in fields:
             raise StudyError(f"--set: {option} can't be given: the weights of the end are scored, on their own task")
@@ -184,7 +183,7 @@ def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
     asked = wanted.set
     try:
         task, digest = asked.task(condition.task), asked.hash(condition.task, wanted.seed)
-        refuse_hiding(task, condition.model)
+        refuse_unfit_model(task, condition.model)
     except StudyError as error:
         raise StudyError(f"--set of condition {condition.label} of {store.study}: {error}") from error
     if task.length != condition.task.length:

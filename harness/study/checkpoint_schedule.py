@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from harness.study.config import nearest
+from harness.study.limits import MOST_SEQUENCES
 from results.errors import StudyError
 from results.rows.plural import counted
 
@@ -37,8 +38,8 @@ class SelectionRule:
             raise StudyError("at.every is missing: the distance in steps of the teacher's checkpoints that are looked at")
         if self.plus % self.every:
             raise StudyError(f"at.plus = {self.plus} must be a multiple of at.every = {self.every}: no other steps are kept")
-        if self.sequences < 1:
-            raise StudyError(f"at.sequences = {self.sequences} must be at least 1")
+        if not 1 <= self.sequences <= MOST_SEQUENCES:
+            raise StudyError(f"at.sequences = {self.sequences} must be from 1 to {MOST_SEQUENCES:,}")
 
     def grid(self, horizon: int) -> range:
         """The steps at which a teacher of `horizon` steps is looked at."""
@@ -87,7 +88,7 @@ class Teacher:
 
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise StudyError(f"teacher.seed = {self.seed} must be a whole number of 0 or more")
+            raise StudyError(f"teacher.seed = {self.seed} must be a whole number from 0 to 2^63 - 1")
         if self.shots < 1:
             raise StudyError(f"teacher.shots = {self.shots} must be at least 1, the number of checkpoints")
         if self.steps is not None and self.steps < 1:
@@ -157,8 +158,11 @@ def _refuse_beyond(at: int | str | SelectionRule, horizon: int) -> None:
         raise StudyError(f"teacher.checkpoints: at = {at} is beyond the teacher's {horizon} steps")
     if isinstance(at, SelectionRule) and at.every > horizon:
         raise StudyError(f"teacher.checkpoints: at.every = {at.every} is beyond the teacher's {horizon} steps")
-    if isinstance(at, SelectionRule) and abs(at.plus) >= horizon:
-        raise StudyError(f"teacher.checkpoints: at.plus = {at.plus} leads out of the teacher's {horizon} steps")
+    if isinstance(at, SelectionRule) and abs(at.plus) >= len(at.grid(horizon)) * at.every:
+        raise StudyError(
+            f"teacher.checkpoints: at.plus = {at.plus} leads out of the teacher's {horizon} steps from any of the steps "
+            f"{at.steps_in_words(horizon)}"
+        )
 
 
 def kept(plan: Sequence[Span], horizon: int) -> frozenset[int]:

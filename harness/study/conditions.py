@@ -4,13 +4,15 @@ from collections import Counter
 from dataclasses import replace
 
 from harness.study import stages
-from harness.study.config import Condition, build, experiment_condition, own_digest
+from harness.study.config import Condition, Train, build, experiment_condition, own_digest
 from harness.study.experiment import build_experiment
 from harness.study.identity import canonical
 from harness.study.sweep import TRAINED, Point
 from harness.study.tree import merge, nested, short
+from models.model import Model
 from results.errors import StudyError
 from results.plain_values import Tree
+from tasks.task import Task
 
 
 def conditions_of(merged: Tree, points: list[Point], experimental: bool) -> tuple[Condition, ...]:
@@ -68,10 +70,7 @@ def _chain(merged: Tree, point: Point) -> list[Condition]:
         raise StudyError("experiment is set here, and this study trains: leave it out")
     whole = merge({section: merged.get(section, {}) for section in TRAINED}, point.sets)
     later = point.sets.get("stages", merged.get("stages"))
-    task, model, train = (build(section, whole[section]) for section in TRAINED)
-    sharpen = whole["train"].get("sharpen")
-    if sharpen is not None and "weight" not in sharpen:
-        raise StudyError("train.sharpen.weight is missing, so there would be no penalty: write one, such as weight: 0.01")
+    task, model, train = _built(whole)
     chain = [Condition(point.name, task, model, train, code=own_digest(task, model))]
     if later is not None and not (isinstance(later, list) and all(isinstance(stage, dict) for stage in later)):
         raise StudyError(
@@ -82,8 +81,21 @@ def _chain(merged: Tree, point: Point) -> list[Condition]:
         link = stages.link(node, where)
         whole = merge(whole, {section: node[section] for section in TRAINED if section in node})
         try:
-            task, model, train = (build(section, whole[section]) for section in TRAINED)
+            task, model, train = _built(whole)
         except StudyError as error:
             raise StudyError(f"{where}: {error}") from error
         chain.append(stages.after(chain[-1], link, task, model, train, where))
     return chain
+
+
+def _built(whole: Tree) -> tuple[Task, Model, Train]:
+    """The task, model and training of one stage. StudyError for a penalty on attention without a weight."""
+    task, model, train = (build(section, whole[section]) for section in TRAINED)
+    sharpen = whole["train"].get("sharpen")
+    if sharpen is not None:
+        if "weight" not in sharpen:
+            raise StudyError("train.sharpen.weight is missing, so there would be no penalty: write one, such as weight: 0.01")
+        layers = sharpen.get("layers")
+        if layers is not None and len(set(layers)) < len(layers):
+            raise StudyError(f"train.sharpen.layers = {list(layers)} names a layer twice, which counts once: keep one")
+    return task, model, train

@@ -261,7 +261,9 @@ class Condition:
                 f"{name_of(self.task)} has {tokens}: choose {', '.join(fitting)}"
             )
         if self.train.sharpen is not None and not self.model.attends:
-            raise StudyError(f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out")
+            raise StudyError(
+                f"train.sharpen is a penalty on attention and the {name_of(self.model)} has none: leave it out, or write null"
+            )
         sharpened, layers = self.train.sharpen and self.train.sharpen.layers, vars(self.model).get("layers")
         if sharpened and type(layers) is int and max(sharpened) >= layers:
             raise StudyError(
@@ -270,11 +272,7 @@ class Condition:
             )
         if self.train.consistency is not None and not self.task.views:
             raise StudyError(f"train.consistency compares a task's views and the {name_of(self.task)} has none: leave it out")
-        refuse_hiding(self.task, self.model)
-        if self.task.answers_ahead and not self.model.causal:
-            raise StudyError(
-                f"model.causal = false would read the answers of {name_of(self.task)} ahead, which stand in its strings: leave it out"
-            )
+        refuse_unfit_model(self.task, self.model)
         task = self.task
         refuse_large_training(task.tokens, task.vocabulary, task.outputs, self.train.batch, vars(self.model))
 
@@ -305,6 +303,15 @@ class Condition:
     def steps(self) -> int:
         """Training steps; 1 for an experiment."""
         return 1 if self.experiment is not None else self.train.steps
+
+
+def refuse_unfit_model(task: Task, model: Model) -> None:
+    """ValueError for a task whose strings a model can't read as they are meant: tokens hidden that it sees, or answers ahead."""
+    refuse_hiding(task, model)
+    if task.answers_ahead and not model.causal:
+        raise StudyError(
+            f"model.causal = false would read the answers of {name_of(task)} ahead, which stand in its strings: leave it out"
+        )
 
 
 def experiment_condition(name: str, experiment: Experiment, seeds: Iterable[tuple[int, int]] = ()) -> Condition:

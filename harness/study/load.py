@@ -287,7 +287,7 @@ def _evaluate(merged: Tree) -> tuple[tuple[EvaluationSet, ...], int, int, Watch 
         )
     seed = node.get("seed", 0)
     if type(seed) is not int or not 0 <= seed < 2**63:
-        raise StudyError(f"evaluate.seed = {seed!r} must be a whole number of 0 or more")
+        raise StudyError(f"evaluate.seed = {seed!r} must be a whole number from 0 to 2^63 - 1")
     watch = None
     if node.get("watch") is not None:
         watched = mapping(node, "watch", "evaluate.")

@@ -15,7 +15,7 @@ import torch
 from harness.draw import Draw
 from harness.study import identity
 from harness.study.checkpoint_schedule import Span, Teacher, kept, spans
-from harness.study.config import Condition, Train, from_dict, name_of, nearest, refuse_unknown
+from harness.study.config import Condition, Train, from_dict, name_of, nearest, refuse_unfit_model, refuse_unknown
 from models.custom.custom import Custom
 from models.model import Model, refuse_blind
 from results.errors import StudyError, settings_errors
@@ -81,7 +81,10 @@ def link(node: Options, where: str) -> Link:
 def after(parent: Condition, given: Link, task: Task, model: Model, train: Train, where: str) -> Condition:
     """The stage that follows `parent`. ValueError where it can't use the weights or answers of its parent."""
     earlier: list[Tree] = [*parent.stages[:-1], _described(parent, model)]
-    condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)
+    try:
+        condition = Condition(parent.name, task, model, train, (*earlier, identity.describe(given)), code=parent.code)
+    except StudyError as error:
+        raise StudyError(f"{where}: {error}") from error
     for spec in (parent.model, model):
         if isinstance(spec, Custom):
             raise StudyError(f"{where}: the model {spec.path} is a module of your own, and stages need a model of this project")
@@ -109,6 +112,10 @@ def _refuse_teacher(parent: Condition, student: Condition, given: Link, where: s
             raise StudyError(
                 f"{where}: the teacher has {of_teacher} {what} and the student {of_student}: give both the same task"
             )
+    try:
+        refuse_unfit_model(student.task, parent.model)
+    except StudyError as error:
+        raise StudyError(f"{where}: the teacher answers the student's strings, and {error}") from error
     try:
         spans(given.teacher, parent.train.steps, student.train.steps)
     except StudyError as error:

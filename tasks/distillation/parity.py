@@ -38,7 +38,8 @@ class SparseParity(Classification):
             return
         if len(self.support) != self.degree:
             raise ValueError(
-                f"task.support has {len(self.support)} coordinates and task.degree = {self.degree}: give as many, or leave the support out"
+                f"task.support has {len(self.support)} coordinate{'s'[: len(self.support) != 1]} and task.degree = {self.degree}: "
+                "give as many, or leave the support out"
             )
         if list(self.support) != sorted(set(self.support)) or not 0 <= self.support[0] <= self.support[-1] < self.length:
             raise ValueError(

@@ -60,9 +60,12 @@ class FlipFlop(Task):
         if isinstance(self.p_ignore, tuple) and not self.p_ignore:
             raise ValueError("task.p_ignore is an empty list: give a probability or a list of them")
         for law in self.laws():
+            if not 0 <= law[2] <= 1:
+                raise ValueError(f"task.p_ignore = {law[2]:g} must be a probability")
             if min(law) < 0 or abs(sum(law) - 1) > 1e-9:
                 raise ValueError(
-                    f"task.p_write, p_read, p_ignore = {law[0]:g}, {law[1]:g}, {law[2]:g} must be non-negative and sum to 1"
+                    f"task.p_write, p_read, p_ignore = {law[0]:g}, {law[1]:g}, {law[2]:g} must be non-negative and sum to 1: "
+                    "change one, or give p_write and p_read as null, half of the rest each"
                 )
 
     @property
@@ -82,10 +85,10 @@ class FlipFlop(Task):
             left = 1 - p_ignore
             if self.p_write is not None:
                 write = self.p_write
-                read = left - write if self.p_read is None else self.p_read
+                read = _rest(left, write) if self.p_read is None else self.p_read
             else:
                 read = left / 2 if self.p_read is None else self.p_read
-                write = left - read
+                write = _rest(left, read)
             laws.append((float(write), float(read), float(p_ignore)))
         return laws
 
@@ -152,6 +155,12 @@ class FlipFlop(Task):
             "read": logits.argmax(-1) != targets,
             "read_restricted": logits[..., SYMBOL:].argmax(-1) + SYMBOL != targets,
         }
+
+
+def _rest(whole: float, part: float) -> float:
+    """What is left of a probability: 0 where rounding alone makes it negative, as in 1 - 0.9 - 0.1."""
+    rest = whole - part
+    return 0.0 if -1e-9 < rest < 0 else rest
 
 
 def _latest(happens: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from models.transformer.block import Block
 from models.transformer.positions import ENCODINGS
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
-from results.report.flipflop.attention_figures import write_figures
 from tasks.flipflop.flipflop import FlipFlop
 from tasks.flipflop.simulation import Simulation
 
@@ -105,5 +104,4 @@ DILUTION = Probe(
     lambda model, task, count, settings: dilution(model, task, count),
     lambda model, task: of_flipflop(model, task) and cast(Transformer, model).positions not in ("rotary", "alibi"),
     "transformers of flipflop and flipflop_simulation, without rotary and alibi positions, that have not diverged",
-    figures=write_figures,
 )

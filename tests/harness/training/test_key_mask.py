@@ -113,10 +113,24 @@ def test_an_evaluation_set_that_hides_is_refused_too():
         "evaluate": {"sets": sets},
     }
     study = from_tree(tree, [])
-    with pytest.raises(ValueError, match=r"hide_selected_from_attention = true .*model"):
+    with pytest.raises(ValueError, match=r"evaluate.sets.hid of condition lstm: .*hide_selected_from_attention = true .*model"):
         scored_sets(study, study.conditions[0])
     fine = from_tree(tree | {"model": ENCODER}, [])
     assert scored_sets(fine, fine.conditions[0])[0].task.hide_selected_from_attention
+
+
+def test_a_set_or_a_teacher_that_would_read_answers_ahead_is_refused():
+    tree = yaml.safe_load(STUDY) | {"task": TASK, "model": ENCODER, "conditions": {}}
+    study = from_tree(tree | {"evaluate": {"sets": {"next": {"sequences": 8, "objective": "next"}}}}, [])
+    with pytest.raises(ValueError, match=r"evaluate.sets.next of condition transformer: model.causal = false would read"):
+        scored_sets(study, study.conditions[0])
+    tree |= {"evaluate": {"sets": {"same": {"sequences": 8}}}}
+    student = {"labels": "teacher", "task": {"objective": "next"}, "model": {"causal": True}}
+    with pytest.raises(ValueError, match=r"stages\[0\]: the teacher answers .*model.causal = false would read"):
+        from_tree(tree | {"stages": [student]}, [])
+    student = {"labels": "teacher", "task": {"hide_selected_from_attention": True}, "model": ENCODER}
+    with pytest.raises(ValueError, match=r"stages\[0\]: the teacher answers .*, and LSTM can't"):
+        from_tree(tree | {"model": {"name": "lstm", "width": 8}, "stages": [student]}, [])
 
 
 def test_a_model_is_told_nothing_where_nothing_is_hidden():

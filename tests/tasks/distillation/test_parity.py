@@ -105,6 +105,7 @@ def test_all_strings_of_a_small_parity(length, data):
         ("sparse_parity", {"degree": 0}, "task.degree = 0 must be from 1 to task.length = 100"),
         ("sparse_parity", {"length": 4}, "task.degree = 6 must be from 1 to task.length = 4"),
         ("sparse_parity", {"support": [1, 2]}, "task.support has 2 coordinates and task.degree = 6"),
+        ("sparse_parity", {"support": [1]}, "task.support has 1 coordinate and task.degree = 6"),
         ("sparse_parity", {"degree": 2, "support": [2, 1]}, "different coordinates of 0 … 99 in ascending order"),
         ("sparse_parity", {"degree": 2, "support": [2, 2]}, "different coordinates of 0 … 99 in ascending order"),
         ("sparse_parity", {"degree": 2, "support": [5, 100]}, "different coordinates of 0 … 99 in ascending order"),

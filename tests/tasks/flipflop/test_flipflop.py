@@ -122,7 +122,9 @@ def test_both_argmaxes_are_scored():
         ({"length": 511}, "task.length = 511 is not an even number"),
         ({"length": 2}, "at least 4"),
         ({"p_write": 0.5, "p_read": 0.5, "p_ignore": 0.8}, "sum to 1"),
-        ({"p_ignore": 1.2}, "non-negative and sum to 1"),
+        ({"p_ignore": 1.2}, "task.p_ignore = 1.2 must be a probability"),
+        ({"p_ignore": (0.5, -0.1)}, "task.p_ignore = -0.1 must be a probability"),
+        ({"p_write": 0.3}, "give p_write and p_read as null, half of the rest each"),
         ({"p_ignore": ()}, "empty list"),
         ({"mode": "noisy"}, "deterministic or generative"),
         ({"symbols": 1}, "at least 2"),
@@ -132,6 +134,12 @@ def test_both_argmaxes_are_scored():
 def test_bad_tasks_are_refused(fields, sentence):
     with pytest.raises(ValueError, match=sentence):
         tasks.build("flipflop", **fields)
+
+
+def test_what_is_left_may_be_nothing():
+    # 1 - 0.9 - 0.1 is negative in floating point
+    assert tasks.build("flipflop", p_ignore=0.9, p_write=0.1).laws() == [(0.1, 0.0, 0.9)]
+    assert tasks.build("flipflop", p_ignore=[0.5, 0.8], p_read=0.2).laws() == [(0.3, 0.2, 0.5), (0.0, 0.2, 0.8)]
 
 
 def test_an_unknown_task_is_refused_with_the_nearest():

@@ -69,6 +69,7 @@ def test_rows_reach_the_store_by_step(probe, runs, capsys):
         ("ngrams", ["--option", "evry=5"], "did you mean ngrams.every"),
         ("ngrams", ["--option", "every=often"], "ngrams.every = 'often' must be a whole number"),
         ("ngrams", ["--option", "every"], "must be NAME=VALUE"),
+        ("ngrams", ["--option", "=5"], "--option =5 must be NAME=VALUE"),
         ("ngrams", ["--option", "every=5", "--option", "every=6"], "--option every is given twice: keep one"),
         ("ngrams", [], "reaches position 30"),
         ("heads", ["--option", "every=5"], "nothing can be set of the heads probe"),

@@ -206,7 +206,8 @@ def store(tmp_path_factory):
 
 def test_the_command_adds_rows_once_and_draws_them(store, tmp_path, capsys):
     for name, probed in (("attention", 4), ("dilution", 2), ("drift", 2)):
-        main(["probe", store.root, "--probe", name, "--strings", "4", "--figures", str(tmp_path)])
+        drawing = [] if name == "dilution" else ["--figures", str(tmp_path)]
+        main(["probe", store.root, "--probe", name, "--strings", "4", *drawing])
         assert f"sim: {name} of {probed} replicates added, 0 had it" in capsys.readouterr().out
         rows = read(store, "probes", filter=pc.field("probe") == name)
         assert len(rows["key"].unique()) == probed
@@ -234,3 +235,9 @@ def test_no_weights_and_no_fitting_model_are_one_sentence(store, tmp_path, capsy
     with pytest.raises(SystemExit):
         main(["probe", str(tmp_path / "kept"), "--probe", "drift"])
     assert "the drift probe is for transformers of flipflop_simulation" in capsys.readouterr().err
+    main(["probe", str(tmp_path / "kept"), "--probe", "attention", "--strings", "2", "--figures", str(tmp_path / "drawn")])
+    assert "nothing to draw: the attention probe has no figures of these replicates" in capsys.readouterr().out
+    assert not (tmp_path / "drawn").exists()
+    with pytest.raises(SystemExit):
+        main(["probe", str(tmp_path / "kept"), "--probe", "dilution", "--figures", str(tmp_path / "drawn")])
+    assert "the dilution probe has no figures: leave it out" in capsys.readouterr().err

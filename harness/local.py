@@ -22,7 +22,7 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts, halves
 from harness.machine.cores import cores
 from harness.machine.interrupt import Interrupt
-from harness.planning.manifest import name_of_content, plan_of, read, read_all
+from harness.planning.manifest import plan_of, read, read_all
 from harness.planning.pack import Pack, resolve
 from harness.planning.plan import remaining
 from harness.planning.stage_order import by_stage, ready, refuse_lost
@@ -127,7 +127,7 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     store.check_writable()
     plan = remaining(plan_of(manifest), scored(store), manifest["numerics"], read_all(store))
     refuse_lost(plan, store)
-    write_manifest(store, name_of_content(data), data)  # so that the folder that comes back is a study, as one that `run` made
+    write_manifest(store, data)  # so that the folder that comes back is a study, as one that `run` made
     local = Local(device)
     packs = resolve(plan, manifest["numerics"], attempts(store))
     total = len(plan.replicates)

@@ -183,7 +183,7 @@ def _train_rounds(
 
 def _write_manifest(prepared: Prepared) -> None:
     content = planned_manifest(prepared)
-    write_manifest(prepared.store, manifests.name_of_content(content), content)
+    write_manifest(prepared.store, content)
 
 
 def train_all(

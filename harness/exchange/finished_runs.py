@@ -112,7 +112,7 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     if fresh:
         _write(store, fresh, path, columns)
     manifest = manifests.to_bytes(plan)
-    write_manifest(store, manifests.name_of_content(manifest), manifest)
+    write_manifest(store, manifest)
     conditions, before = len({run.condition for run in runs}), [] if newest is None else newest[1]["conditions"]
     of_study = len({canonical(run.config) for run in runs} | {canonical(each["config"]) for each in before})
     more = f", and the study {of_study}" if of_study > conditions else ""

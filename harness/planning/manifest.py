@@ -4,7 +4,6 @@ JSON (which is YAML too) under manifests/<hash of the content>.yaml, so that a m
 parts come back as dataclasses; nothing is unpickled.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -91,11 +90,6 @@ def _json(value: object) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def name_of_content(content: bytes) -> str:
-    """The hash by which a store knows this manifest."""
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
 def refuse_unreadable(content: bytes) -> None:
     """StudyError, before it is written, for a manifest that no reader would take."""
     if wrong := problem(json.loads(content)):
@@ -175,7 +169,7 @@ def shorten(store: Store) -> None:
                 return
         pack.pop("signature", None)
     content = to_bytes(manifest)
-    write_manifest(store, name_of_content(content), content)
+    write_manifest(store, content)
 
 
 def parts_of(manifest: Manifest) -> dict[str, tuple[Part, ...]]:

@@ -1,5 +1,6 @@
 """The newest manifest of a study and what it says. A manifest never changes, so a study that was extended has several."""
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -30,10 +31,11 @@ def manifest_path(manifest_hash: str) -> str:
     return f"{FOLDER}/{manifest_hash}{SUFFIX}"
 
 
-def write_manifest(store: Store, manifest_hash: str, content: bytes) -> None:
-    """Write a manifest and make it the newest. Raises OSError with one sentence."""
-    write_bytes(store, manifest_path(manifest_hash), content)
-    write_bytes(store, NEWEST, manifest_hash.encode())
+def write_manifest(store: Store, content: bytes) -> None:
+    """Write a manifest, named for its bytes, and make it the newest. Raises OSError with one sentence."""
+    name = digest(content)
+    write_bytes(store, manifest_path(name), content)
+    write_bytes(store, NEWEST, name.encode())
 
 
 def newest_manifest(store: Store) -> tuple[str, Manifest] | None:
@@ -186,12 +188,32 @@ def as_planned(store: Store, rows: pa.Table) -> pa.Table:
 
 
 def manifest_bytes(store: Store, name: str) -> bytes:
-    """The file `name` of a study's manifests. Raises ValueError, before it is read, where it is larger than MOST_BYTES."""
+    """The file `name` of a study's manifests.
+
+    Raises DamagedFile where it is larger than MOST_BYTES, which is asked before it is read, and where it is not what was written.
+    """
     path = store.path(FOLDER, name)
     size = info_of(store.filesystem, path).size or 0
     if size > MOST_BYTES:
         raise DamagedFile(f"{path} has {size} bytes, and a manifest at most {MOST_BYTES}; move it out of the store")
-    return read_bytes(store, f"{FOLDER}/{name}")
+    data = read_bytes(store, f"{FOLDER}/{name}")
+    if named_for(name) not in (None, digest(data)):
+        raise DamagedFile(
+            f"{path} is not what was written, since its name is not the digest of its bytes: bring it from a copy of the store, or delete "
+            "it and run the study again, which writes its plan anew"
+        )
+    return data
+
+
+def digest(content: bytes) -> str:
+    """The digest of a manifest's bytes, for which a store names it: the first 16 digits of their SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def named_for(name: str) -> str | None:
+    """The digest that the name of a manifest's file consists of; None where someone named it otherwise."""
+    stem = name.partition(".")[0]
+    return stem if re.fullmatch("[0-9a-f]{16}", stem) else None
 
 
 def read_manifest(store: Store, manifest_hash: str) -> Manifest:

@@ -21,7 +21,7 @@ from results.errors import StudyError
 from results.grouping import grouped
 from results.rows.plural import counted
 from results.store.filesystem import content, info_of, join, listing
-from results.store.manifest import FOLDER, manifest_path, newest_manifest, write_manifest
+from results.store.manifest import FOLDER, NEWEST, newest_manifest
 from results.store.parquet import COMPACTED, SUFFIX, serialise
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.seal import state
@@ -164,7 +164,7 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
         write_file(into, into.shared(*relative), content(source.filesystem, source.shared(*relative)))
     if manifests:  # the newest plan is then the one of most replicates, and of several such the one of the smallest hash
         name = min(plans, key=lambda plan: (-len(plan[1]["replicates"]), plan[0]))[0]
-        write_manifest(into, name, read_bytes(into, manifest_path(name)))
+        write_bytes(into, NEWEST, name.encode())
     superseded = union["replicates"].num_rows - winners(union["replicates"]).num_rows
     return Merged(len(touched), missing.num_rows, superseded, failures, manifests, len(weights), changed.num_rows)
 

@@ -5,7 +5,6 @@ older version wrote nothing is known: tables are read instead, which finds some 
 (`results.store.second_copy`) must agree.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from results.errors import DamagedFile
 from results.rows.plural import counted
 from results.store.filesystem import content, listing
 from results.store.manifest import FOLDER as MANIFESTS
-from results.store.manifest import NEWEST, named_manifest
+from results.store.manifest import NEWEST, digest, named_for, named_manifest
 from results.store.parquet import read_file
 from results.store.schema import SCHEMAS
 from results.store.seal import State, state
@@ -101,10 +100,9 @@ def state_of(kind: str, name: str, data: bytes) -> State:
     """Compare a file's bytes with their own digest, or a manifest's with its name. kind: its folder in the study, or artifacts."""
     if kind != MANIFESTS:
         return state(data)
-    stem = name.partition(".")[0]
-    if not re.fullmatch("[0-9a-f]{16}", stem):
+    if (named := named_for(name)) is None:
         return "unsealed"
-    return "whole" if hashlib.sha256(data).hexdigest()[:16] == stem else "damaged"
+    return "whole" if digest(data) == named else "damaged"
 
 
 def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str], verified: Verified) -> None:

@@ -18,7 +18,7 @@ from harness.prepare import store_uri
 from harness.run import run
 from harness.study.load import load
 from harness.training.evaluate import score
-from results.errors import StoreError
+from results.errors import DamagedFile, StoreError
 from results.store.manifest import newest_manifest
 from results.store.merge import merge
 from results.store.tables import commit, committed, open_store, read, read_files, table_files
@@ -76,6 +76,21 @@ def test_rows_without_a_manifest_become_a_study_by_running_it(study, whole):
     assert study(store="whole") == 0
     assert tables(whole) == before
     assert newest_manifest(open_store(str(whole), "tiny")) is not None
+
+
+def test_a_manifest_that_someone_edited_is_refused_until_a_run_has_written_its_plan_anew(study, whole):
+    at = open_store(str(whole), "tiny")
+    path = next((whole / "tiny" / "manifests").iterdir())
+    before = tables(whole)
+    path.write_bytes(path.read_bytes().replace(b'"sequences": ', b'"sequences": 1'))
+    with pytest.raises(
+        DamagedFile, match=r"\.yaml is not what was written, since its name is not the digest of its bytes: .* delete"
+    ):
+        newest_manifest(at)
+    path.unlink()
+    assert study(store="whole") == 0
+    assert newest_manifest(at) is not None
+    assert tables(whole) == before
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 import harness.machine.device
 from harness.machine.provenance import code_state, columns, versions
-from harness.planning.manifest import name_of_content, to_bytes
+from harness.planning.manifest import to_bytes
 from harness.study.identity import canonical, digest
 from results.errors import StudyError
 from results.plain_values import Tree
@@ -72,7 +72,7 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
         for length, wrong in errors.items()
     ]
     content = to_bytes(_manifest(store, answers.name, key, config, hashes))
-    write_manifest(store, name_of_content(content), content)
+    write_manifest(store, content)
     rows = {"evaluations": evaluations, "replicates": [replicate]}
     commit(store, pack, {table: pa.Table.from_pylist(of_table, SCHEMAS[table]) for table, of_table in rows.items()})
 

@@ -182,7 +182,7 @@ def test_compacting_moves_signatures_from_packs_to_conditions_and_the_manifest_p
     for entry in older["conditions"]:
         del entry["signature"]
     content = manifest.to_bytes(older)
-    write_manifest(many, manifest.name_of_content(content), content)
+    write_manifest(many, content)
     assert CliRunner().invoke(cli, ["compact", many.root, many.study]).exit_code == 0
     assert manifest_of(many) == newest
     assert manifest.plan_of(manifest_of(many)) == planned
@@ -193,7 +193,7 @@ def test_a_manifest_whose_conditions_have_packs_of_several_signatures_is_left_as
     for index, pack_fields in enumerate(older["packs"]):
         pack_fields["signature"] = f"signature {index}"
     content = manifest.to_bytes(older)
-    write_manifest(many, manifest.name_of_content(content), content)
+    write_manifest(many, content)
     manifest.shorten(many)
     assert manifest_of(many) == older
 

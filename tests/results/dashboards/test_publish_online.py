@@ -38,7 +38,7 @@ def study_of(folder: Path, keys: dict[str, list[str]] = KEYS, ended: int | None 
     store = open_store(folder / "runs", "quick")
     for condition, mine in keys.items():
         commit_pack(store, f"fc-{condition}", mine[:ended], condition=condition)
-    write_bytes(store, "manifests/00112233445566ff.yaml", json.dumps(manifest(keys)).encode())
+    write_bytes(store, "manifests/0011.yaml", json.dumps(manifest(keys)).encode())
     return store
 
 
@@ -55,7 +55,7 @@ def number(value: Any) -> float:
 
 def check_study(double: Double, store: Store, keys: dict[str, list[str]]) -> None:
     """The study's run has the table of replicates and the extremes of every online set, as Parquet has them."""
-    run = double.runs["quick-00112233445566ff"]
+    run = double.runs["quick-0011"]
     rows = {(row["key"], row["set"], row["step"]): row for row in read(store, "evaluations").to_pylist()}
     lines = {line["key"]: line for line in run.table("replicates")}
     assert sorted(lines) == sorted(key for mine in keys.values() for key in mine)
@@ -96,8 +96,8 @@ def test_ten_thousand_replicates_survive_refusals_and_dropped_connections(
 
     with serve(trouble) as double:
         where = sent(monkeypatch, tmp_path, double, store)
-        assert where == f"{double.address}/team/manyseeds/runs/quick-00112233445566ff"
-    assert list(double.runs) == ["quick-00112233445566ff"]
+        assert where == f"{double.address}/team/manyseeds/runs/quick-0011"
+    assert list(double.runs) == ["quick-0011"]
     refused = {"UpsertBucket 429", "CreateRunFiles 429", "stream 429", "stream drop", "PUT 429", "PUT drop"}
     assert double.refused == dict.fromkeys(refused, 1)
     check_study(double, store, keys)
@@ -130,8 +130,8 @@ def test_replicates_and_conditions_have_runs_with_their_own_rows(monkeypatch: py
     evaluations, curves = read(store, "evaluations").to_pylist(), read(store, "curves").to_pylist()
     with serve() as double:
         sent(monkeypatch, tmp_path, double, store, "condition")
-        assert sorted(double.runs) == [f"quick-00112233445566ff{end}" for end in ("", "-c0", "-c1")]
-        about = double.runs["quick-00112233445566ff-c1"].about
+        assert sorted(double.runs) == [f"quick-0011{end}" for end in ("", "-c0", "-c1")]
+        about = double.runs["quick-0011-c1"].about
         assert (about["displayName"], about["groupName"], about["jobType"]) == ("lstm", "quick", "condition")
         sent(monkeypatch, tmp_path, double, store, "replicate")
     assert len(double.runs) == 3 + 7
@@ -163,13 +163,13 @@ def test_a_study_that_is_not_complete_sends_tables_and_later_its_history(
     store = study_of(tmp_path, ended=2)
     with serve() as double:
         sent(monkeypatch, tmp_path, double, store)
-        run = double.runs["quick-00112233445566ff"]
+        run = double.runs["quick-0011"]
         assert len(run.history) == 1
         assert {band["replicates"] for band in run.table("bands")} == {2}
         study_of(tmp_path)
         sent(monkeypatch, tmp_path, double, store)
         assert {band["replicates"] for band in run.table("bands")} == {4, 3}
-    assert list(double.runs) == ["quick-00112233445566ff"]
+    assert list(double.runs) == ["quick-0011"]
     check_study(double, store, KEYS)
 
 
@@ -182,7 +182,7 @@ def test_runs_start_at_a_pace_and_too_many_are_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr(publishing.time, "sleep", waits.append)
     monkeypatch.setattr(publishing.time, "monotonic", lambda: 100.0)
     store = study_of(tmp_path)
-    assert publish(store, "online", tmp_path, "replicate") == "quick-00112233445566ff"
+    assert publish(store, "online", tmp_path, "replicate") == "quick-0011"
     assert waits == [0.5] * 7
     assert len(written) == len(set(written)) == 8
     many = study_of(tmp_path / "many", {"transformer": [f"t{n:04d}" for n in range(1001)]})

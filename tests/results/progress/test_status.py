@@ -1,6 +1,7 @@
 """Snapshots, the status and the list of failures, from stores written by hand; and compaction under readers."""
 
 import datetime
+import json
 import threading
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from results.progress.status import of_planned, show_status
 from results.progress.watch import lines
 from results.rows.probe_values import add
 from results.store import tables as stores
-from results.store.manifest import manifest_of, manifest_path
+from results.store.manifest import manifest_of, write_manifest
 from results.store.merge import compact
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, log_path, open_store, read, winners, write_bytes
@@ -138,7 +139,7 @@ def test_a_lease_counts_until_it_expires_and_a_checkpoint_until_it_is_gone(tmp_p
 def test_the_status_says_it_in_words(tmp_path):
     at = open_store(tmp_path, "quick")
     made = plan({"transformer": ["a", "b", "d"]}, {"p1": ["a", "d"], "p2": ["b"]})
-    write_bytes(at, manifest_path("0" * 16), __import__("json").dumps(made).encode())
+    write_manifest(at, json.dumps(made).encode())
     commit_pack(at, "p1", ["a", "d"])
     commit(at, "p2-1", {"failures": failure("p2", 1).set_column(2, SCHEMAS["failures"].field("keys"), [[["b"]]])})
     write_bytes(at, "leases/p9.json", b"{}")
@@ -160,7 +161,7 @@ def test_one_failure_of_one_replicate_is_no_plural(tmp_path):
 
 def test_a_failure_is_listed_with_where_its_log_and_traceback_lie(tmp_path, capsys):
     at = open_store(tmp_path, "quick")
-    write_bytes(at, manifest_path("0" * 16), __import__("json").dumps(plan({"transformer": ["k", "b"]}, {})).encode())
+    write_manifest(at, json.dumps(plan({"transformer": ["k", "b"]}, {})).encode())
     died = failure("p2", 3).to_pylist()[0] | {
         "keys": ["b"],
         "kind": "died",

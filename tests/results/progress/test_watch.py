@@ -18,9 +18,9 @@ import results.progress.watch as watching
 from launch.cli import main
 from results.progress.snapshot import COLUMNS, take
 from results.progress.watch import Follower, drawn, lines, watch
-from results.store.manifest import manifest_of, manifest_path
+from results.store.manifest import manifest_of, write_manifest
 from results.store.merge import compact
-from results.store.tables import commit, open_store, read, write_bytes
+from results.store.tables import commit, open_store, read
 from tests.results.store.sample_rows import commit_pack, failure, in_order, manifest
 
 ROOT = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 def at(tmp_path):
     """A store with two of three replicates, one diverged, and a failure."""
     made = open_store(tmp_path / "runs", "quick")
-    write_bytes(made, manifest_path("0" * 16), json.dumps(manifest({"transformer": ["a", "d"], "lstm": ["k"]})).encode())
+    write_manifest(made, json.dumps(manifest({"transformer": ["a", "d"], "lstm": ["k"]})).encode())
     commit_pack(made, "p1", ["a", "d"])
     commit(made, "p2-1", {"failures": failure("p2", 1)})
     return made
@@ -103,7 +103,7 @@ def test_the_table_shows_names_as_they_are_and_says_what_it_leaves_out(at):
     from rich.console import Console
 
     names = {f"[bold]c{index}": [f"k{index}"] for index in range(30)}
-    write_bytes(at, manifest_path("1" * 16), json.dumps(manifest(names)).encode())
+    write_manifest(at, json.dumps(manifest(names)).encode())
     out = io.StringIO()
     console = Console(file=out, width=120, force_terminal=True)
     console.print(drawn(take(at, manifest_of(at))))

@@ -52,7 +52,7 @@ def study(tmp_path_factory):
     for each, lr, layers in zip(plan["conditions"], (0.25, 0.5), (1, 2), strict=True):
         each["config"]["train"] = {"lr": lr} if each["name"] == "deep" else {}
         each["settings"] = each["config"] | {"train": {"lr": lr}, "model": each["config"]["model"] | {"layers": layers}}
-    write_manifest(at, "0" * 16, json.dumps(plan).encode())
+    write_manifest(at, json.dumps(plan).encode())
     inputs = {table: store.list_names(at, table) for table in ("evaluations", "replicates")}
     kept = {(table, name): store.read_bytes(at, f"{table}/{name}") for table, names in inputs.items() for name in names}
     merge.compact(at)
@@ -175,7 +175,7 @@ def test_rows_have_the_names_of_the_newest_plan(tmp_path):
     at = open_store(tmp_path, "quick")
     commit_pack(at, "fa-1", ["a", "x"], condition="one")
     commit_pack(at, "fa-2", ["b"], condition="two")
-    write_manifest(at, "0" * 16, json.dumps(manifest({"two": ["a"], "one": ["b", "c"]})).encode())
+    write_manifest(at, json.dumps(manifest({"two": ["a"], "one": ["b", "c"]})).encode())
     expected = {"a": "two", "b": "one", "x": "one"}
     for table in ("replicates", "evaluations", "curves"):
         rows = results.load(tmp_path, table=table, columns=["key", "condition"]).to_pylist()

@@ -21,7 +21,7 @@ from results.errors import StoreError, StudyError
 from results.rows.probe_values import add
 from results.store import merge
 from results.store import tables as store
-from results.store.manifest import NEWEST, newest_manifest, write_manifest
+from results.store.manifest import NEWEST, digest, newest_manifest, write_manifest
 from results.store.parquet import serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, committed, log_path, open_store, read
@@ -147,10 +147,12 @@ def test_of_merged_plans_the_one_of_most_replicates_holds(tmp_path):
 
 def test_a_copied_store_knows_its_newest_manifest_whatever_the_times_of_its_files(tmp_path):
     at = open_store(tmp_path, "study")
-    for name, keys in {"02": ["a", "b"], "01": ["a"]}.items():
-        write_manifest(at, name, json.dumps(manifest({"transformer": keys})).encode())
-    os.utime(at.path("manifests/01.yaml"), (0, 0))  # as a copy or a clone leaves them
-    assert newest_manifest(at) == ("01", manifest({"transformer": ["a"]}))
+    plans = [manifest({"transformer": keys}) for keys in (["a", "b"], ["a"])]
+    for plan in plans:
+        write_manifest(at, json.dumps(plan).encode())
+    name = digest(json.dumps(plans[1]).encode())
+    os.utime(at.path(f"manifests/{name}.yaml"), (0, 0))  # as a copy or a clone leaves them
+    assert newest_manifest(at) == (name, plans[1])
     store.write_bytes(at, NEWEST, b"03")
     with pytest.raises(ValueError, match="newest_manifest names 03, which is not in"):
         newest_manifest(at)

@@ -30,7 +30,7 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
     if study.reductions:
         say(f"  {smaller_than(study.source, study.reductions)}")
     total = len(planned.replicates)
-    new = "" if begun(prepared.store) else ", where this study has not begun"
+    new = "" if planned.done or begun(prepared.store) else ", where this study has not begun"
     names = {condition.name for condition in study.conditions}
     stages = 1 + max(condition.stage for condition in study.conditions)
     staged = f" in {stages} stages" if stages > 1 else ""

@@ -51,14 +51,15 @@ class Nothing:
 class Probe:
     """run(model, task, strings, settings) gives rows; `suits(model's configuration, task)`; kind: what it is for, in words.
 
-    strings: how many it takes by default. every_step: at each step whose weights are kept, not at the last alone. beside(model, task):
-    rows of further names. figures(store, folder): draws what the store holds of it, and returns the files written; None: no figures.
+    strings: how many it takes by default; None: it has strings of its own. every_step: at each step whose weights are kept, not at the
+    last alone. beside(model, task): rows of further names. figures(store, folder): draws what the store holds of it, and returns the files
+    written; None: no figures.
     """
 
     run: Callable[[Decoder, Any, int, Any], Rows]
     suits: Callable[[Model, Task], bool]
     kind: str
-    strings: int = 64
+    strings: int | None = 64
     settings: type = Nothing
     every_step: bool = False
     beside: Callable[[Decoder, Any], dict[str, Rows]] = lambda model, task: {}

@@ -46,9 +46,11 @@ def run(
     """
     chosen_probe = registry.probe(probe)
     settings = _settings(probe, options)
-    asked, count = count, chosen_probe.strings if count is None else count
-    if count < 1:
-        raise StudyError(f"--strings {count} must be at least 1")
+    if count is not None and chosen_probe.strings is None:
+        raise StudyError(f"--strings {count}: the {probe} probe has strings of its own: leave it out")
+    asked, count = count, (chosen_probe.strings or 0) if count is None else count
+    if asked is not None and asked < 1:
+        raise StudyError(f"--strings {asked} must be at least 1")
     if figures is not None and chosen_probe.figures is None:
         raise StudyError(f"--figures {figures}: the {probe} probe has no figures: leave it out")
     ended = [(store, row) for store in stores for row in as_planned(store, committed(store)).to_pylist()]

@@ -5,7 +5,7 @@ import sys
 import click
 from click.shell_completion import get_completion_class
 
-from launch.cli.arguments import ALLOW, open_study, store_study, store_study_key, study_names
+from launch.cli.arguments import ALLOW, each_study, open_study, store_study, store_study_key, study_names
 from results.errors import StudyError
 from results.terminal import say
 
@@ -57,11 +57,13 @@ def compact(store: str, study: str | None) -> None:
     from harness.planning.manifest import shorten
     from results.store.merge import compact as compact_store
 
-    for name in study_names(store, study):
-        opened = open_study(store, name)
+    def show(part: str, name: str) -> None:
+        opened = open_study(part, name)
         before, after = compact_store(opened)
         shorten(opened)
         say(f"{name}: {before} files are now {after}")
+
+    each_study([(store, name) for name in study_names(store, study)], show)
 
 
 @click.command()

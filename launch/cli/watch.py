@@ -27,7 +27,11 @@ def watch(store: str, study: str | None, every: float, once: bool) -> None:
     """
     from results.progress.watch import watch as watch_stores
 
-    watch_stores([open_study(store, name) for name in study_names(store, study)], every, once, say)
+    named = [(store, name) for name in study_names(store, study)]
+    if once:
+        each_study(named, lambda part, name: watch_stores([open_study(part, name)], every, once, say))
+    else:
+        watch_stores([open_study(*each) for each in named], every, once, say)
 
 
 @click.command()

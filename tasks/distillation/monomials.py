@@ -53,7 +53,7 @@ def outside(length: int, support: tuple[int, ...], degree: int, most: int, draw:
         return torch.tensor(every)[order.cpu()]
     subsets: dict[tuple[int, ...], None] = {}
     site = 1
-    while len(subsets) < most:
+    while len(subsets) < min(most, total):
         for row in draw.subset(length, degree, (4 * most,), site)[0].sort(-1).values.tolist():
             if needed & set(row):
                 subsets[tuple(row)] = None

@@ -17,6 +17,7 @@ from tasks.distillation.ngrams import median
 from tasks.distillation.parity import SparseParity
 
 _ELEMENTS = 2**24  # of one layer's activations in a forward pass
+_MOST_OUTSIDE = 10**5
 _SETS = 100  # sets of a support beyond which only their mean is written
 
 
@@ -30,6 +31,8 @@ class Monomials:
     def __post_init__(self) -> None:
         if self.degrees < 1 or self.outside < 1:
             raise StudyError(f"degrees = {self.degrees} and outside = {self.outside} must be at least 1")
+        if self.outside > _MOST_OUTSIDE:
+            raise StudyError(f"outside = {self.outside} must be at most {_MOST_OUTSIDE:,}")
 
 
 def monomials(model: nn.Module, task: SparseParity | HierarchicalParity, count: int, settings: Monomials) -> Rows:

@@ -102,5 +102,6 @@ DRIFT = Probe(
         and (model.layers, model.heads, model.positions) == (1, 1, "linear")
     ),
     "transformers of flipflop_simulation with 1 layer, 1 head and positions: linear",
+    strings=None,
     figures=write_figures,
 )

@@ -226,6 +226,11 @@ def test_no_weights_and_no_fitting_model_are_one_sentence(store, tmp_path, capsy
     for arguments, message in (
         ([str(tmp_path / "runs"), "--probe", "attention"], "keep: all or keep: tail(n)"),
         ([store.root, "--probe", "attention", "--strings", "0"], "--strings 0 must be at least 1"),
+        (
+            [store.root, "--probe", "drift", "--strings", "8"],
+            "--strings 8: the drift probe has strings of its own: leave it out",
+        ),
+        ([store.root, "--probe", "monomials", "--option", "outside=1000000"], "outside = 1000000 must be at most 100,000"),
     ):
         with pytest.raises(SystemExit):
             main(["probe", *arguments])

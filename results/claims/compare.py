@@ -92,8 +92,9 @@ def share_below(count: int, total: int, value: float, behind: int | None) -> flo
     return float(scipy.stats.fisher_exact([[count, total - count], [in_paper, behind - in_paper]], "less").pvalue)
 
 
-def percent(count: int, total: int) -> str:
-    interval = clopper_pearson(count, total)
+def percent(count: int, total: int, confidence: float = CONFIDENCE) -> str:
+    """A share with its exact interval, such as "3 of 10 [6.7%, 65.2%]"; `confidence` is that of the interval which is judged."""
+    interval = clopper_pearson(count, total, confidence)
     low, high = (distinct(100 * end, 1, "f", 0, 100) for end in (interval.low, interval.high))
     return f"{count} of {total} [{low}%, {high}%]"
 

@@ -32,7 +32,7 @@ def learned_in_place(evidence: Evidence, terms: Terms, needs: int, lag: int, lea
         intervals.append(clopper_pearson(count, len(learned), confidence))
         rest = ", ".join(f"lag {other} in {sum(order[place] == other for order in learned)}" for other in others)
         texts.append(
-            f"{condition.name}: {percent(count, len(learned))} learn lag {lag} {('first', 'second')[place]}"
+            f"{condition.name}: {percent(count, len(learned), confidence)} learn lag {lag} {('first', 'second')[place]}"
             + (f" ({rest})" if rest else "")
         )
     return decide(

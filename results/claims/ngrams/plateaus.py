@@ -165,7 +165,7 @@ def _shares(answers: dict[str, list[bool]], terms: Terms, what: str, more: str =
     intervals = {name: clopper_pearson(sum(own), len(own), confidence) for name, own in answers.items()}
     return decide(
         *above(intervals.values(), terms.value),
-        "; ".join(f"{name}: {percent(sum(own), len(own))} {what}" for name, own in answers.items()) + more,
+        "; ".join(f"{name}: {percent(sum(own), len(own), confidence)} {what}" for name, own in answers.items()) + more,
         f"the exact interval must lie above {terms.value:g} in every condition, and refutes below{criterion}",
     )
 

@@ -60,7 +60,7 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
     intervals = [clopper_pearson(int(own.sum()), len(own), confidence) for _, own in parts]
     return decide(
         *above(intervals, terms.value),
-        "; ".join(f"{what} in {percent(int(own.sum()), len(own))}" for what, own in parts),
+        "; ".join(f"{what} in {percent(int(own.sum()), len(own), confidence)}" for what, own in parts),
         f"the exact interval of each share must lie above {terms.value:g}, and refutes below",
     )
 

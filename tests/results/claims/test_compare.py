@@ -23,6 +23,12 @@ def test_an_interval_of_one_or_all_but_one_does_not_end_at_none_or_all() -> None
     assert percent(0, 10) == "0 of 10 [0.0%, 30.8%]"
 
 
+def test_the_interval_of_a_share_is_the_one_that_is_judged() -> None:
+    """Of two conditions each is judged at 97.5 %, where 15 of 15 are not shown to exceed three quarters."""
+    assert percent(15, 15) == "15 of 15 [78.2%, 100.0%]"
+    assert percent(15, 15, 0.975) == "15 of 15 [74.7%, 100.0%]"
+
+
 def test_a_share_is_held_against_the_papers_with_the_papers_own_uncertainty() -> None:
     assert share_below(0, 25, 0.24, 25) == pytest.approx(0.0111, abs=3e-4)
     assert share_below(0, 25, 0.24, None) == pytest.approx(0.76**25)

@@ -62,7 +62,11 @@ def exceeds_times(large: int, small: int, factor: int, swept: Sequence[int]) -> 
 
 
 def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge, by seeds, every doubling of the width at the largest inner width, and whether the inner width is what binds there."""
+    """Judge, by seeds, every doubling of the width at the largest inner width.
+
+    Growth that stops there may be the inner width's doing, of which only a larger one could tell: the verdict is then open. It is not
+    where the next smaller inner width does not stop it too: holding fewer is not enough, for it would where pairs grow with either width.
+    """
     name, table = in_distribution_set(evidence), cells(evidence)
     require([condition for row in table.values() for condition in row.values()], [name], needs)
     capacities = {sizes: most(row, name, terms.value) for sizes, row in table.items()}
@@ -72,9 +76,14 @@ def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Findi
     confidence = 1 - 0.05 / len(doublings)
     texts, up, down, bound = [], [], [], []
     for width in doublings:
-        less, more, pinched = capacities[inner, width], capacities[inner, 2 * width], capacities[narrower, 2 * width]
+        less, more = capacities[inner, width], capacities[inner, 2 * width]
+        before, pinched = capacities[narrower, width], capacities[narrower, 2 * width]
         grows = [exceeds_times(more[seeds], less[seeds], 2, swept) for seeds in more if seeds in less]
-        binds = [exceeds_times(more[seeds], pinched[seeds], 1, swept) for seeds in more if seeds in pinched]
+        binds = [
+            _both(exceeds_times(more[seeds], pinched[seeds], 1, swept), _no_more(pinched[seeds], before[seeds], swept))
+            for seeds in more
+            if seeds in pinched and seeds in before
+        ]
         shown, refuted = _majority(grows, confidence)
         by_inner, not_by_inner = _majority(binds, confidence)
         up.append(shown)
@@ -82,25 +91,25 @@ def capacity_grows_faster(evidence: Evidence, terms: Terms, needs: int) -> Findi
         bound.append(refuted and by_inner)
         texts.append(
             f"width {width} to {2 * width}: {_middle(less, swept)} to {_middle(more, swept)} pairs, more than twice in "
-            f"{percent(grows.count(True), len(grows))}{_unknown(grows)}; more than with inner width {narrower} in "
-            f"{percent(binds.count(True), len(binds))}{_unknown(binds)}"
+            f"{percent(grows.count(True), len(grows), confidence)}{_unknown(grows)}; stopped, and lower, at inner width {narrower} in "
+            f"{percent(binds.count(True), len(binds), confidence)}{_unknown(binds)}"
         )
     measured = (
         f"with inner width {inner}, median of the most pairs that are answered with accuracy {terms.value:g}: "
         + "; ".join(texts)
     )
-    if all(bound):
+    if any(bound) and not any(down):
         settle(
             PRECONDITION,
-            f"the inner width binds at every width: nothing more than doubles, and {narrower} holds fewer than {inner}",
+            f"an inner width of {narrower} stops the growth, so {inner} may stop it further up: train a larger one",
             measured,
         )
     return decide(
-        any(up) and all(one or other for one, other in zip(up, bound, strict=True)),
+        all(up),
         any(down),
         measured,
         "at the largest inner width twice the width must hold more than twice the pairs in more than half of the replicates, for every "
-        "doubling but those where the next smaller inner width is shown to hold fewer",
+        "doubling; one that is shown not to refutes, unless the next smaller inner width is shown to stop growing, and to hold fewer",
     )
 
 
@@ -109,6 +118,15 @@ def _majority(answers: Sequence[Answer], confidence: float) -> tuple[bool, bool]
     yes, unknown = answers.count(True), answers.count(None)
     low = clopper_pearson(yes, len(answers), confidence).low
     return low > 0.5, clopper_pearson(yes + unknown, len(answers), confidence).high < 0.5
+
+
+def _no_more(large: int, small: int, swept: Sequence[int]) -> Answer:
+    more = exceeds_times(large, small, 1, swept)
+    return None if more is None else not more
+
+
+def _both(one: Answer, other: Answer) -> Answer:
+    return False if False in (one, other) else None if None in (one, other) else True
 
 
 def _middle(capacities: Mapping[Seeds, int], swept: Sequence[int]) -> str:

@@ -1,9 +1,9 @@
 """S1: how many layers it takes to see a subsequence of η tokens, anywhere in order (after Sun et al. 2025, theorem 2.4).
 
-Theorem 2.4 has O(log η) layers, the l-th joining up to 2^l tokens; its weights fail from length 4 on, and weights that are right have
-1 + ⌈log2 η⌉ layers (docs/explanation/tracing.md, "The theory in small"). So both sides are asked: trained models should do it with
-that many (S1), and, if a layer can at most double what is joined, not with fewer than ⌈log2 η⌉ (S1-below), of which the
-theorem itself says nothing.
+Theorem 2.4 has subsequences shorter than 2^l in layer l, and its formal statement, A.4, O(log2 η) layers. The weights of the proof fail
+from length 4 on, and weights that are right have 1 + ⌈log2 η⌉ layers (docs/explanation/tracing.md, "The theory in small"). So both sides
+are asked: trained models should do it with that many (S1), and, if a layer can at most double what is joined, not with fewer than
+⌈log2 η⌉ (S1-below), of which the theorem itself says nothing.
 """
 
 from typing import NamedTuple
@@ -180,7 +180,7 @@ S1 = Claim(
 S1_BELOW = Claim(
     "S1-below",
     "Fewer than ⌈log2 η⌉ layers do not see a subsequence of η tokens.",
-    "Sun et al. 2025, theorem 2.4: layer l joins up to 2^l tokens",
+    "a bound of ours, beside Sun et al. 2025, theorem 2.4, whose layer l has subsequences shorter than 2^l",
     "accuracy over all positions that counts as solved",
     10,
     _POWER,

@@ -130,7 +130,7 @@ S3 = Claim(
 S3_ADAM = Claim(
     "S3-adam",
     "So they are with Adam or AdamW, which divide by the size of past gradients.",
-    "Sun et al. 2025, proposition 2.5; a prediction of ours, no experiment in the paper",
+    "a prediction of ours; Sun et al. 2025 have neither theory nor an experiment on it",
     "exponent of frequency in the steps beyond an onset, to within 0.2",
     10,
     "10 replicates: an exponent of -1 is shown where those of replicates have a standard deviation of 0.14 at most",

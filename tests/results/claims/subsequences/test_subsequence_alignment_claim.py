@@ -14,11 +14,11 @@ LAW = np.linspace(0.95, 0.25, PAIRS)
 BEST = 0.4  # error of the best answers
 
 
-def judged(folder, conditions, srep, law=LAW, lost=None, pairs=PAIRS):
+def judged(folder, conditions, srep, law=LAW, lost=None, pairs=PAIRS, value=0.72):
     """The finding where srep(seed) are the pairs' S_rep, their P is `law`; None: not probed. lost: an item that has no rows.
     pairs: how many were probed."""
     store = open_store(str(folder), "claims")
-    write(store, {"S6": {"value": 0.72}}, conditions)
+    write(store, {"S6": {"value": value}}, conditions)
     for row in committed(store).to_pylist():
         said = srep(row["init_seed"])
         if said is None:
@@ -91,6 +91,12 @@ def test_a_correlation_needs_ten_pairs(tmp_path, pairs, verdict):
     if verdict == NOT_RUN:
         assert f"{pairs} pairs" in found.reason
         assert "set task.pairs" in found.reason
+
+
+def test_the_papers_number_is_the_papers_whatever_a_study_asks_for(tmp_path):
+    reason = judged(tmp_path, learned(10), noisy(0.1), value=0.5).reason
+    assert "must correlate above 0.5," in reason
+    assert reason.endswith("the paper has 0.72")
 
 
 def test_what_was_measured_has_the_median_replicate_and_the_traced_tokens(tmp_path):

@@ -61,9 +61,13 @@ def holding(manifest, held):
         ),  # it stops, and not at the inner width
         (
             lambda width, inner, seed: {4: 40, 8: 130, 16: 200}[width] if inner > 32 else 40,
-            SCALED,
-        ),  # it stops at the inner width
-        (lambda width, inner, seed: inner, PRECONDITION),  # which binds throughout
+            PRECONDITION,
+        ),  # it stops, perhaps at the inner width
+        (lambda width, inner, seed: inner, PRECONDITION),  # which may bind throughout
+        (
+            lambda width, inner, seed: width * inner // 8,
+            NOT_REPRODUCED_SCALED,
+        ),  # in proportion to both: no inner width stops it
         (lambda width, inner, seed: {4: 600, 8: 1200, 16: 1200}[width], TOO_FEW),  # beyond the sweep
         (lambda width, inner, seed: 0, TOO_FEW),  # before it
     ],

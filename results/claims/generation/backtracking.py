@@ -4,6 +4,7 @@ Rows are those of the probe `backtracking`. A generator is the unit: its values 
 the same prompts. Thresholds were fixed before the reported generators were trained.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -73,9 +74,9 @@ def fewer_errors(evidence: Evidence, terms: Terms, needs: int, top: str) -> Find
     alone = np.array([values[f"fresh top={top} plain wrong"] for values in generators])
     verified = np.array([mean(values, f"fresh top={top} thesis {HEADLINE} verifier={{n}} wrong") for values in generators])
     ratio = median(verified / alone)
-    (before, _), (after, _) = TABLE_3_3[top]
-    relative = float(np.hypot(*(error / errors for errors, error in TABLE_3_3[top])))
-    theirs, error = after / before, after / before * relative
+    (before, before_error), (after, after_error) = TABLE_3_3[top]
+    theirs = after / before
+    error = theirs * math.hypot(before_error / before, after_error / after)
     return decide(
         ratio.interval.high < 1,
         ratio.interval.low >= 1,

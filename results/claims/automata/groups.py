@@ -4,7 +4,11 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from results.claims.claim import NOT_RUN, settle
+from results.claims.compare import median_accuracy
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import by_place, gate
 from results.statistics.intervals import quantile
@@ -100,6 +104,27 @@ def sets_along(evidence: Evidence, option: str) -> dict[float, str]:
     return dict(sorted(names.items()))
 
 
+def reach(each: Iterable[ArrayLike], accuracy: float) -> tuple[bool, bool]:
+    """Whether the medians of all these error rates are shown to reach an accuracy, and whether one is shown to miss it.
+
+    All must hold for a claim, so each is tested at 5 %; any one refutes it, so that is tested at 5 % over all of them together.
+    """
+    listed = list(each)
+    return (
+        all(median_accuracy(errors).low >= accuracy for errors in listed),
+        any(median_accuracy(errors, 1 - 0.05 / len(listed)).high < accuracy for errors in listed),
+    )
+
+
+def miss(each: Iterable[ArrayLike], accuracy: float) -> tuple[bool, bool]:
+    """As `reach`: whether all are shown to miss the accuracy, and whether one is shown to reach it."""
+    listed = list(each)
+    return (
+        all(median_accuracy(errors).high < accuracy for errors in listed),
+        any(median_accuracy(errors, 1 - 0.05 / len(listed)).low >= accuracy for errors in listed),
+    )
+
+
 def best(condition: Condition, name: str) -> float:
     """Accuracy of the best replicate."""
     return float(condition.accuracies(name).max())
@@ -107,5 +132,8 @@ def best(condition: Condition, name: str) -> float:
 
 def describe(condition: Condition, name: str) -> str:
     """The best and the median accuracy as text, always both."""
-    errors = condition.wrong(name)
-    return f"{condition.name}: best {1 - errors.min():.3f}, median {1 - quantile(errors, 0.5):.3f}"
+    return f"{condition.name}: {best_and_median(condition.wrong(name))}"
+
+
+def best_and_median(errors: ArrayLike) -> str:
+    return f"best {1 - np.min(errors):.3f}, median {1 - quantile(errors, 0.5):.3f}"

@@ -1,8 +1,19 @@
 """A4, A5: labels that show a part of the state, and labels hidden in training (Liu's thesis, figures 3.7, 3.18 and 3.19)."""
 
-from results.claims.automata.groups import CYCLIC, NON_ABELIAN, RANKS, arms, automaton, best, describe, one_by_automaton
+from results.claims.automata.groups import (
+    CYCLIC,
+    NON_ABELIAN,
+    RANKS,
+    arms,
+    automaton,
+    best,
+    describe,
+    miss,
+    one_by_automaton,
+    reach,
+)
 from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Terms, decide, settle
-from results.claims.compare import exceeds, higher, median_accuracy
+from results.claims.compare import exceeds, higher
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require
 
@@ -15,8 +26,7 @@ THESIS = {  # accuracy of the best of 25 by automaton, observed map and law (fig
     ("abab", "accept", "abab"): 1.0,
     ("abab", "accept", "abab_or_uniform"): 1.0,
 }
-
-
+BEST_OF = 25  # replicates behind each of these
 LEARNED = 0.99  # accuracy that counts as learned; ours
 
 
@@ -25,7 +35,10 @@ def _task(condition: Condition) -> tuple[str, str, str]:
 
 
 def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether the best transformer and the best LSTM reach `value` on every partly observed automaton."""
+    """Judge whether the best transformer and the best LSTM reach `value` on every partly observed automaton.
+
+    A condition that does not reach it refutes the claim if it has as many replicates as the thesis takes the best of.
+    """
     name = in_distribution_set(evidence)
     transformers, others = (
         [condition for condition in arms(evidence, model__name=model) if condition.settings["task.observe"] != "state"]
@@ -36,21 +49,26 @@ def a_part_of_the_state_suffices(evidence: Evidence, terms: Terms, needs: int) -
             NOT_RUN, "the claim needs a transformer with sinusoidal positions and an LSTM, each trained on a part of the state"
         )
     require([*transformers, *others], [name], needs)
-    parts = []
+    parts, missed = [], []
     for condition in [*transformers, *others]:
+        if best(condition, name) < terms.value:
+            missed.append(condition)
         in_thesis = THESIS.get(_task(condition)) if condition in transformers else 1.0
         parts.append(describe(condition, name) + (f" (thesis: best {in_thesis:.3f})" if in_thesis is not None else ""))
-    reached = [best(condition, name) >= terms.value for condition in [*transformers, *others]]
     return decide(
-        all(reached),
-        not all(reached),
+        not missed,
+        any(len(condition.wrong(name)) >= BEST_OF for condition in missed),
         "; ".join(parts),
-        f"the best replicate must reach {terms.value:g} everywhere: {sum(reached)} of {len(reached)} do",
+        f"the best replicate must reach {terms.value:g} everywhere: {len(parts) - len(missed)} of {len(parts)} do; fewer than "
+        f"{BEST_OF} replicates, the thesis' number, refute nothing",
     )
 
 
-def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether (abab)* is learned with sinusoidal positions and by no replicate with linear ones, under each law of its words."""
+def linear_is_harder_on_abab(evidence: Evidence, terms: Terms, needs: int) -> Finding:
+    """Judge whether (abab)* is learned with sinusoidal positions, and errors are larger with linear ones, under each law of words.
+
+    With linear ones the median must fall below LEARNED: of two that are learned neither is hard.
+    """
     name = in_distribution_set(evidence)
     pairs = []
     for one in arms(evidence):
@@ -61,24 +79,25 @@ def sinusoidal_learns_abab(evidence: Evidence, terms: Terms, needs: int) -> Find
     require([condition for pair in pairs for condition in pair], [name], needs)
     ratios = [exceeds(b.wrong(name), a.wrong(name), terms.value, 1 - 0.05 / len(pairs)) for a, b in pairs]
     learned = [[int((condition.wrong(name) <= 1 - LEARNED).sum()) for condition in pair] for pair in pairs]
-    despite = [linear for _, linear in learned]
-    for (one, _), (own, _) in zip(pairs, learned, strict=True):
-        if not any(despite) and own < max(1, terms.gate * len(one.wrong(name))):
+    for (one, _), (own, linear), ratio in zip(pairs, learned, ratios, strict=True):
+        least = max(1, terms.gate * len(one.wrong(name)))
+        if own < least and not (linear >= least and ratio.interval.high < 0.5):
             settle(
                 PRECONDITION,
                 f"{own} of {len(one.wrong(name))} replicates of {one.name} have {LEARNED:g} of the states right; {terms.gate:.0%} must",
             )
     lows, highs = higher(ratios)
+    missed, reached = miss([linear.wrong(name) for _, linear in pairs], LEARNED)
     return decide(
-        not any(despite) and lows,
-        any(despite) or highs,
+        lows and missed,
+        highs or reached,
         "; ".join(
             f"learned by {own} of {len(a.wrong(name))} with sinusoidal positions, by {linear} of {len(b.wrong(name))} with linear ones "
             f"({a.name}); {describe(a, name)}; {describe(b, name)}; linear errs {ratio}"
             for (a, b), (own, linear), ratio in zip(pairs, learned, ratios, strict=True)
         ),
-        f"no replicate with linear positions may have {LEARNED:g} of the states right, as no one of the thesis' 25 has, and the chance P "
-        "that one errs more must lie above 1/2 under each law",
+        "the chance P that a replicate with linear positions errs more must lie above 1/2 under each law, and their median must "
+        f"fall below {LEARNED:g}",
     )
 
 
@@ -118,9 +137,9 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
     if not both:
         settle(NOT_RUN, f"no group is trained with p_reveal {min(shares):g} and {max(shares):g}")
     worse = {one: exceeds(fewest[one].wrong(name), most[one].wrong(name), 1, 1 - 0.05 / len(both)) for one in sorted(both)}
-    steady = [median_accuracy(condition.wrong(name)) for condition in lstm]
+    steady, unsteady = reach([condition.wrong(name) for condition in lstm], terms.value)
     imperfect = [best(fewest[one], name) < terms.value for one in sorted(both)]
-    still_right = [median_accuracy(fewest[one].wrong(name)).low >= terms.value for one in sorted(both)]
+    _, still_right = miss([fewest[one].wrong(name) for one in sorted(both)], terms.value)
     parts = [describe(condition, name) for condition in [*lstm, *cyclic]]
     parts += [
         f"{describe(fewest[one], name)}, which errs {ratio} as much as with p_reveal {max(shares):g}"
@@ -129,8 +148,8 @@ def few_labels_hurt_the_transformer(evidence: Evidence, terms: Terms, needs: int
     lows, highs = higher(worse.values())
     perfect = [best(condition, name) >= terms.value for condition in cyclic]
     return decide(
-        all(middle.low >= terms.value for middle in steady) and lows and all(imperfect) and all(perfect),
-        any(middle.high < terms.value for middle in steady) or highs or any(still_right) or not all(perfect),
+        steady and lows and all(imperfect) and all(perfect),
+        unsteady or highs or still_right or not all(perfect),
         "; ".join(parts),
         f"the LSTM's median must reach {terms.value:g} at every p_reveal, as must the transformer's best on a cyclic group; on another "
         "group its best must stay below that with fewest labels, and it must err more than with most",
@@ -143,18 +162,18 @@ A4 = Claim(
     "Liu's thesis, figures 3.7a and 3.18",
     "accuracy that the best replicate must reach",
     10,
-    "10 replicates: a success that 15 % of them have",
+    "10 replicates: a success that 15 % of them have; 25, as in the thesis, show that there is none",
     a_part_of_the_state_suffices,
     "automata/a4",
 )
 A4_POSITIONS = Claim(
     "A4-positions",
-    "(abab)* is learned with sinusoidal positions and not with linear ones.",
+    "(abab)* is learned with sinusoidal positions; with linear ones errors are larger.",
     "Liu's thesis, section 3.4.5.2.1",
     "factor by which errors with linear positions must be above those with sinusoidal ones",
     10,
     RANKS,
-    sinusoidal_learns_abab,
+    linear_is_harder_on_abab,
     "automata/a4",
 )
 A5 = Claim(

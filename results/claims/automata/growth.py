@@ -1,9 +1,8 @@
 """D1: the depth that a group needs as words grow, solvable against non-solvable (theorems 11 and 13; not tested in the thesis)."""
 
 import math
-from typing import NamedTuple
 
-from results.claims.automata.depth import needed
+from results.claims.automata.depth import Depths, needed
 from results.claims.automata.groups import NON_SOLVABLE, arms, automaton
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
@@ -48,22 +47,10 @@ def _place(condition: Condition) -> tuple[str, int, int]:
     return automaton(condition), condition.settings["task.length"], condition.settings["model.layers"]
 
 
-class _Depth(NamedTuple):
-    """The least and the most that the smallest sufficient number of layers can be: numbers between those that were run may suffice."""
-
-    low: int
-    high: float  # infinity where none that was run suffices
-
-    def __str__(self) -> str:
-        if math.isinf(self.high):
-            return f"more than {self.low - 1}"
-        return f"{self.high:.0f}" if self.low == self.high else f"{self.low}–{self.high:.0f}"
-
-
-def _needed(cells: dict[int, Condition], name: str, value: float) -> _Depth:
+def _needed(cells: dict[int, Condition], name: str, value: float) -> Depths:
     """The smallest depth whose best replicate reaches `value`, as far as the depths that were run tell it."""
     enough = needed(cells, name, value)
-    return _Depth(1 + max((depth for depth in cells if enough is None or depth < enough), default=0), enough or math.inf)
+    return Depths(1 + max((depth for depth in cells if enough is None or depth < enough), default=0), enough or math.inf)
 
 
 D1 = Claim(

@@ -1,15 +1,16 @@
-"""R3: language models trained on text err on the English flip-flop, and more so the longer it is (Liu's thesis, figure 3.24 right)."""
+"""R3: large language models err on the English flip-flop, and more so the longer it is (Liu's thesis, figure 3.24 right)."""
 
 import numpy as np
 import scipy
 
-from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide, settle
+from results.claims.claim import NOT_RUN, PRECONDITION, TOO_FEW, Claim, Finding, Terms, decide, settle
 from results.claims.compare import percent
 from results.claims.evidence import Condition, Evidence
 from results.rows.summary import Score
 from results.statistics.intervals import clopper_pearson
 
 ALPHA = 0.05
+PARAMETERS = 10e9  # the thesis: "10B-scale natural LMs"
 
 
 def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -33,6 +34,8 @@ def longer_is_worse(evidence: Evidence, terms: Terms, needs: int) -> Finding:
         f"length {min(scores)} and on {percent(longest.reads - longest.errors, longest.reads)} of length {max(scores)}; "
         f"falling trend: p = {falls:.2g}"
     )
+    if largest.settings["model.parameters"] < PARAMETERS:
+        settle(PRECONDITION, f"the claim is of models of {PARAMETERS / 1e9:g} billion parameters or more", measured)
     return decide(
         above.low > terms.value and longest.errors > 0 and falls < ALPHA,
         above.high < terms.value or longest.errors == 0 or rises < ALPHA,
@@ -65,8 +68,9 @@ def _scores(condition: Condition) -> dict[int, Score]:
 
 R3 = Claim(
     "R3",
-    "Language models trained on text follow a flip-flop told in English better than chance, not reliably, and worse the longer it is.",
-    "Liu's thesis, section 3.5.6.2.1, figure 3.24 right",
+    "Language models of 10 billion parameters or more follow a flip-flop told in English better than chance, not reliably, and worse the "
+    "longer it is.",
+    "Liu's thesis, result R3, section 3.5.6.2.1 and figure 3.24 right",
     "accuracy of a guess, which the largest model must exceed at the shortest length",
     100,
     "100 strings of a length: an accuracy of 65 % is told from a guess",

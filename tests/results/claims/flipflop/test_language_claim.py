@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from results.claims import scoreboard
-from results.claims.claim import NOT_REPRODUCED, NOT_RUN, REPRODUCED, SCALED, TOO_FEW
+from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.store.schema import SCHEMAS
 from results.store.tables import commit, open_store, write_bytes
 from tests.results.synthetic import START, digest
@@ -15,10 +15,11 @@ GOOD = {16: 450, 64: 350, 256: 300}  # right of 500
 
 
 def board(folder, models, strings=500, reductions=()):
-    """models: (parameters, {length: right}) each."""
+    """models: (billions of parameters, {length: right}) each."""
     store = open_store(folder, "models")
     conditions, keys, sets = [], [], {}
-    for number, (parameters, right) in enumerate(models):
+    for number, (billions, right) in enumerate(models):
+        parameters = round(billions * 1e9)
         key, name, pack = digest(str(number)), f"m{number}", f"pack{number}"
         hashes = {f"length-{length}": digest(str(length)) for length in right}
         sets |= {each: {"definition": {"length": 1}, "sequences": strings, "every": None, "seed": 0} for each in hashes}
@@ -80,6 +81,8 @@ def board(folder, models, strings=500, reductions=()):
         (NOT_REPRODUCED, [(10, {16: 450, 64: 500, 256: 500})]),  # perfect at the longest
         (NOT_REPRODUCED, [(10, {16: 500, 256: 500})]),
         (NOT_REPRODUCED, [(10, {16: 350, 64: 400, 256: 450})]),  # rises
+        (PRECONDITION, [(0.124, {16: 350, 64: 400, 256: 450})]),  # as above, of a model that the thesis does not speak of
+        (PRECONDITION, [(9.9, GOOD)]),
         (TOO_FEW, [(10, {16: 350, 64: 350, 256: 349})]),  # no trend shown
         (TOO_FEW, [(10, {16: 260, 64: 240, 256: 200})]),  # chance not told from above it
         (NOT_RUN, [(10, {16: 350})]),

@@ -10,7 +10,7 @@ from results.claims.compare import higher_by_pairs, median_accuracy, probability
 from results.claims.evidence import Condition, Evidence, Seeds, differing
 from results.claims.lego.sentences import SIMPLY_TRANSITIVE, SYMMETRY, sentences_wrong, sets_by_length
 from results.claims.requirements import only, require, require_each
-from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile
+from results.statistics.intervals import Floats, Interval, quantile
 from results.statistics.unpaired import superiority
 
 LEARNED = 0.99  # accuracy at the training length, below which a replicate says nothing of longer ones
@@ -61,16 +61,18 @@ def wrong(evidence: Evidence, condition: Condition, name: str) -> Floats:
     return np.array(list(by_seeds(evidence, condition, name).values()), dtype=np.float64)
 
 
-def errs_more(evidence: Evidence, first: Condition, second: Condition, name: str, needs: int) -> tuple[float, Interval, str]:
+def errs_more(
+    evidence: Evidence, first: Condition, second: Condition, name: str, needs: int, confidence: float
+) -> tuple[float, Interval, str]:
     """The chance that the second has more sentences wrong (ties count half), its interval, and how they were compared.
 
     They are compared in pairs where seeds are shared.
     """
     one, other = (by_seeds(evidence, condition, name) for condition in (first, second))
     if len(one.keys() & other.keys()) >= needs:
-        return *higher_by_pairs(one, other), "pairs"
+        return *higher_by_pairs(one, other, confidence), "pairs"
     require_each(len(one), len(other), needs, f"have a number on {name}")
-    return *superiority(list(one.values()), list(other.values()), CONFIDENCE), "unpaired"
+    return *superiority(list(one.values()), list(other.values()), confidence), "unpaired"
 
 
 def learned(evidence: Evidence, condition: Condition, name: str, gate: float) -> str | None:
@@ -122,6 +124,12 @@ def falls_below(lengths: Sequence[int], shares: Sequence[float] | Floats, value:
     return float(lengths[-1])
 
 
+def kept_up_to(reached: Floats, q: float, longest: float) -> str:
+    """A quantile of what `falls_below` returns, as "13.1"; "at least 32" where replicates that it ranks highest fall nowhere."""
+    open_ended = np.isinf(quantile(np.where(reached >= longest, np.inf, reached), q))
+    return f"{'at least ' if open_ended else ''}{quantile(reached, q):.3g}"
+
+
 def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Judge the median accuracy of simply transitive actions at every length up to 32 times the training's."""
     base = only(of_family(evidence, SIMPLY_TRANSITIVE, PRACTICAL), "the practical model on a simply transitive action")
@@ -129,7 +137,8 @@ def simply_transitive_goes_far(evidence: Evidence, terms: Terms, needs: int) -> 
     trained = base.settings["task.length"]
     if max(along) < FARTHEST * trained:
         settle(NOT_RUN, f"the longest sentences are of {max(along)}, and the claim is of {FARTHEST} times {trained}")
-    middles = {length: median_accuracy(wrong(evidence, base, name)) for length, name in along.items()}
+    confidence = 1 - 0.05 / len(along)
+    middles = {length: median_accuracy(wrong(evidence, base, name), confidence) for length, name in along.items()}
     wanted = {length: terms.value if length < FARTHEST * trained else min(FAR, terms.value) for length in along}
     return decide(
         all(middles[length].low >= wanted[length] for length in along),
@@ -154,16 +163,16 @@ def symmetry_stops(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     trained = base.settings["task.length"]
     if 2 * trained not in along or max(along) < FARTHEST * trained:
         settle(NOT_RUN, f"the claim needs sets of twice and of {FARTHEST} times the training length {trained}")
-    twice, last = (median_accuracy(wrong(evidence, base, along[length])) for length in (2 * trained, max(along)))
-    chance, interval, how = errs_more(evidence, other, base, along[max(along)], needs)
+    confidence = 1 - 0.05 / 4  # three medians and P
+    twice, last = (median_accuracy(wrong(evidence, base, along[length]), confidence) for length in (2 * trained, max(along)))
+    chance, interval, how = errs_more(evidence, other, base, along[max(along)], needs, confidence)
     kept = []
     for condition in (base, other):
-        low, middle, high = (quantile(reach(evidence, condition, along, terms.value), q) for q in (0.0, 0.5, 1.0))
-        kept.append(
-            f"{condition.name} keeps {terms.value:g} up to {middle:.3g} times the training length ({low:.3g} to {high:.3g})"
-        )
+        reached = reach(evidence, condition, along, terms.value)
+        low, middle, high = (kept_up_to(reached, q, max(along) / trained) for q in (0.0, 0.5, 1.0))
+        kept.append(f"{condition.name} keeps {terms.value:g} up to {middle} times the training length ({low} to {high})")
     stops = twice.low >= terms.value and last.high < terms.value and interval.low > 0.5
-    goes_on = median_accuracy(wrong(evidence, other, along[max(along)]))
+    goes_on = median_accuracy(wrong(evidence, other, along[max(along)]), confidence)
     measured = (
         f"at {max(along)} {base.name} errs more than {other.name}: {probability(chance, interval)}, {how}; {'; '.join(kept)}; "
         f"{describe(evidence, base, along)}; {describe(evidence, other, along)}"

@@ -39,12 +39,12 @@ def sets_by_length(definitions: Mapping[str, Options], trained: int) -> dict[int
     return dict(sorted(names.items()))
 
 
-def items_by_length(values: Mapping[Name, float], item: str, layer: int = 0) -> Values[int]:
-    """An item of the probe concentration, such as "odds", averaged over the heads of a layer, by length."""
+def items_by_length(values: Mapping[Name, float], item: str, layer: int = 0, head: int | None = None) -> Values[int]:
+    """An item of the probe concentration, such as "odds", of a head or averaged over the heads of a layer, by length."""
     pattern = re.compile(rf"L=(\d+) {re.escape(item)}$")
     means: dict[int, float] = {}
-    for (probe, at, head, name), value in values.items():
-        match = pattern.match(str(name)) if probe == "concentration" and head is None and at == layer else None
+    for (probe, *place, name), value in values.items():
+        match = pattern.match(str(name)) if probe == "concentration" and place == [layer, head] else None
         if match:
             means[int(match[1])] = value
     return Values(sorted(means.items()))

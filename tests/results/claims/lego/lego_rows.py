@@ -54,8 +54,8 @@ def attention(
     growth: float = 1.0,
     falls: tuple[float, float] = (-0.01, -0.001),
 ) -> dict[Name, float]:
-    """Rows of the probe concentration: ε at the first length, the predicate's share of the rest, odds that grow `growth` times as fast as
-    the other clauses, and slopes of the two masses over the answers."""
+    """Rows of the probe concentration, of two heads alike: ε at the first length, the predicate's share of the rest, odds that grow
+    `growth` times as fast as the other clauses, and slopes of the two masses over the answers."""
     found: dict[Name, float] = {}
     first = epsilon / (1 - epsilon) if epsilon < 1 else 1e9
     for length in lengths:
@@ -63,7 +63,7 @@ def attention(
         odds = first * ratio
         held = 1 / (1 + odds)
         for item, value in (("epsilon", 1 - held), ("gap", held * (2 * share - 1)), ("odds", odds)):
-            found["concentration", 0, None, f"L={length} {item}"] = value
+            found |= {("concentration", 0, head, f"L={length} {item}"): value for head in (None, 0, 1)}
         for answer in range(1, length + 1):
             for name, slope in zip(("predicate", "itself"), falls, strict=True):
                 found["concentration", 0, None, f"L={length} l={answer} {name}"] = 0.4 + slope * answer + 5 * (answer == 1)

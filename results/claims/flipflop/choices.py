@@ -26,6 +26,7 @@ from results.statistics.unpaired import superiority
 NOT_TRAINED = ("none", "sinusoidal", "rotary", "alibi")  # the thesis' encodings beside the learned table
 THESIS_DROPOUT = 0.5
 MORE_OFTEN_THAN_NOT = 0.5
+MOST_FOUND = 0.05  # of the settings: what "extremely difficult to find" still allows is a threshold of ours
 HARD = 0.5  # mean largest weight from which attention counts as hard: most of it lies on one key; ours
 # of 0.05 in all; half of it for each of two sets, as the risk that the lower end of an interval lies above the median
 RISK_OF_MEDIANS = 0.02
@@ -126,8 +127,9 @@ def _lowers(
 
 
 def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether no other transformer on the same data improves both errors over the baseline's medians more often than not.
+    """Judge whether hardly any other transformer on the same data improves both errors over the baseline's medians more often than not.
 
+    Shown if none does; refuted if more than one in 20 does. The thesis found such a setting "extremely difficult to find".
     Settings that have not learned their training distribution are left out; the others must be a sweep. Tests are corrected for the number
     of settings. All are compared with the same few baselines, so a setting refutes the claim only if it improves on the lower ends of the
     intervals of the baseline's medians.
@@ -155,11 +157,11 @@ def nothing_improves_both(evidence: Evidence, terms: Terms, needs: int) -> Findi
     left_out = f" ({len(others) - len(learned)} more have not learned and are left out)" if len(learned) < len(others) else ""
     return decide(
         max(most) < terms.value,
-        min(p) < risk,
+        sum(each < risk for each in p) > MOST_FOUND * len(learned),
         f"{len(learned)} of the thesis' {SETTINGS_OF_THE_THESIS} settings, or others of their kinds{left_out}; the best, "
         f"{learned[top].name}, improves both in {percent(*counts[top])} of its replicates",
-        f"no setting may improve both more often than not, noise of the baseline's medians allowed for "
-        f"(p = {min(p):.2g} against {risk:.2g}), and each must be shown to do so in "
+        f"no more than {MOST_FOUND:.0%} of the settings may improve both more often than not, noise of the baseline's medians allowed "
+        f"for (least p = {min(p):.2g} against {risk:.2g}), and each must be shown to do so in "
         f"less than {terms.value:.0%} of its replicates (at most {max(most):.1%})",
     )
 
@@ -273,12 +275,12 @@ R6_POSITIONS = Claim(
     15,
     "15 replicates of each, four encodings: shown where the baseline errs more than each in 91 % of the pairs",
     fixed_positions_lower_dense_errors,
-    "flipflop/verdicts",
+    "flipflop/positions",
 )
 R6_SHARPENING = Claim(
     "R6-sharpening",
     "Sharpening attention lowers errors on sparse strings by about an order of magnitude.",
-    "Liu's thesis, sections 3.5.4.2 and 3.5.6.4, figure 3.32",
+    "Liu's thesis, section 3.2.2 of reasoning errors, 3.5.4.2 and 3.5.6.4 without the number, figure 3.32",
     "factor by which the best penalty lowers the median sparse error",
     15,
     "15 replicates of each, four penalties: one is shown where the baseline errs that many times as often in 87 % of the pairs",
@@ -288,11 +290,11 @@ R6_SHARPENING = Claim(
 )
 R7 = Claim(
     "R7",
-    "No setting other than other training data reliably improves both sparse and dense errors over the baseline.",
-    "Liu's thesis, figure 3.25 left, 10,625 models of 405 settings",
+    "Hardly any setting other than other training data reliably improves both sparse and dense errors over the baseline.",
+    "Liu's thesis, section 3.5.4.2 and figure 3.25 left, 10,625 models of the baseline and of 405 settings",
     "share of replicates with both errors below the baseline's medians that counts as reliably",
     15,
-    "25 replicates of each of 44 conditions: one that improves both in 95 % of its replicates is caught in 6 of 10 studies",
+    "25 replicates of each of 44 conditions: of settings that improve both in 95 % of them, 6 in 10 are found; three refute it",
     nothing_improves_both,
     "flipflop/choices",
 )

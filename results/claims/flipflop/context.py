@@ -83,7 +83,7 @@ def _context(condition: Condition) -> int | None:
 T0 = Claim(
     "T0",
     "A model that sees only the last n tokens errs on at least p_ignore^ceil((n-1)/2) / 2 of the reads: many sparse ones, few dense ones.",
-    "Liu's thesis, section 3.5",
+    "Liu's thesis, section 3.5.3, in words; the bound is ours",
     "part of the floor that the median error must reach",
     8,
     "8 replicates of one model: a median of which the interval is bounded on both sides",

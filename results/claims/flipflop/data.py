@@ -7,9 +7,7 @@ from results.claims.flipflop.read_sets import (
     baseline,
     dense_set,
     gate_in_distribution,
-    has_learned,
     laws_of,
-    same_data,
     sets_of_laws,
     sparse_set,
     trained_as_long,
@@ -18,7 +16,7 @@ from results.claims.flipflop.read_sets import (
 from results.claims.requirements import gate_learned, gate_tail, require
 
 THESIS_MIXTURE = [0.1, 0.9, 0.98]
-FACTOR = 10.0  # "by far", "orders of magnitude": at least one
+FACTOR = 10.0  # what "by a wide margin" and "significantly fewer" ask for: a threshold of ours
 SIZE = ("model.layers", "model.width", "model.heads", "model.head_dim")
 
 
@@ -37,8 +35,8 @@ def mixture(evidence: Evidence, base: Condition) -> Condition:
 def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Judge whether the mixture errs far less than the baseline on each of its laws, and its share without an error is the paper's.
 
-    A mixture that was trained for longer must also err less than a baseline with at least as many steps. No other setting may err less
-    than the mixture on the sparse and on the dense set.
+    A mixture that was trained for longer must also err less than a baseline with at least as many steps. That it works best is not judged
+    here: R5 compares it with more data, steps and size, and R7 asks whether any other choice helps.
     """
     base = baseline(evidence)
     mixed = mixture(evidence, base)
@@ -65,7 +63,6 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
         for name in laws
     ]
     fewer, not_fewer = higher(ratio for *_, ratio in tests)
-    better = _better_settings(evidence, base, mixed, needs)
     zero, total = mixed.joint_zeros(laws)
     p = share_below(zero, total, terms.value, terms.of)
     parts = "; ".join(
@@ -76,33 +73,12 @@ def rare_strings_help_most(evidence: Evidence, terms: Terms, needs: int) -> Find
     longer = f", and that of {rival.name} more often than not," if rival is not base else ""
     return decide(
         fewer and p >= 0.05,
-        not_fewer or bool(better) or p < 0.05,
+        not_fewer or p < 0.05,
         f"{percent(zero, total)} of the mixture's replicates ({_steps(mixed):,} steps) without an error on its own laws, "
-        f"{', '.join(laws)}; {parts}{''.join(f'; {name} errs less than the mixture' for name in better)}",
-        f"P is the chance that a baseline replicate errs over 10 times as often{longer} and must lie above 1/2 on each of these "
-        f"sets; the share without error must not lie below the paper's (p = {p:.2g}), and no setting on the baseline's data may be shown "
-        "to err less than the mixture on sparse and on dense strings",
+        f"{', '.join(laws)}; {parts}",
+        f"P is the chance that a baseline replicate errs over {FACTOR:g} times as often (a factor of ours){longer} and must lie above 1/2 "
+        f"on each of these sets; the share without error must not lie below the paper's (p = {p:.2g})",
     )
-
-
-def _better_settings(evidence: Evidence, base: Condition, mixed: Condition, needs: int) -> list[str]:
-    """Names of the complete settings on the baseline's data that have learned it, and err less than the mixture on both extreme sets."""
-    names = (sparse_set(evidence), dense_set(evidence))
-    others = [
-        condition
-        for condition in evidence.conditions
-        if condition is not base
-        and same_data(condition, base)
-        and len(condition.rates(names)) == len(condition.replicates) >= needs
-        and has_learned(evidence, condition)
-    ]
-    return [
-        other.name
-        for other in others
-        if all(
-            exceeds(mixed.errors(name), other.errors(name), 1.0, 1 - 0.05 / len(others)).interval.low > 0.5 for name in names
-        )
-    ]
 
 
 def resources_trade(evidence: Evidence, terms: Terms, needs: int) -> Finding:
@@ -183,7 +159,7 @@ def _larger(one: Condition, base: Condition) -> bool:
 
 R4 = Claim(
     "R4",
-    "Training on rare strings (a mixture of p_ignore 0.9, 0.98 and 0.1) is by far the best fix: far fewer errors on each of the three.",
+    "Training on rare strings (a mixture of p_ignore 0.9, 0.98 and 0.1) leaves far fewer errors on each of the three.",
     "Liu's thesis, sections 3.5.4.1 and 3.5.6.3, 6 of 25 replicates without an error",
     "share of replicates without an error on any of the mixture's laws",
     15,
@@ -194,7 +170,7 @@ R4 = Claim(
 )
 R5 = Claim(
     "R5",
-    "More data, steps or size helps orders of magnitude less than rare strings; data and steps trade dense errors for sparse ones.",
+    "More data, steps or size helps orders of magnitude less than rare strings; data and steps trade sparse errors for dense ones.",
     "Liu's thesis, figures 3.25 and 3.30",
     "factor that the median sparse error must stay above the mixture's",
     25,

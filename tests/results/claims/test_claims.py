@@ -110,6 +110,11 @@ def mostly_both() -> dict:
     return condition(15, *[[1e-5] * 12 + [0.3] * 3] * 2, model__activation="geglu")
 
 
+def better(activation: str) -> dict:
+    """A setting that improves both axes in all replicates."""
+    return condition(15, 1e-5, 1e-5, model__activation=activation)
+
+
 def just_below() -> list[dict]:
     """Errors of a baseline from 1e-4 to 3e-3, and a setting whose replicates all lie just below its medians."""
     spread = [1e-4 * each for each in range(1, 31)]
@@ -193,8 +198,7 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (TOO_FEW, [base(often=RARELY), mixed(often=RARELY[::-1])]),  # as many there as the baseline
         (TOO_FEW, [base(often=[0.0] * 25), mixed()]),  # none of either
         (NOT_REPRODUCED, [base(), mixed(often=tail(25, 1e-3, 0.4))]),  # hardly fewer there, where the median baseline errs
-        (NOT_REPRODUCED, [base(), mixed(), condition(25, **DROPOUT)]),  # dropout leaves no error at all
-        (REPRODUCED, [base(), mixed(), condition(25, 0.0, tail(25, 1e-3), **DROPOUT)]),  # on sparse strings alone
+        (REPRODUCED, [base(), mixed(), condition(25, **DROPOUT)]),  # that it works best is not in the sentence
         (NOT_REPRODUCED, [base(), mixed(train__steps=1500), condition(25, train__steps=2000)]),  # as long without rare strings
         (PRECONDITION, [poor(), mixed()]),
         (PRECONDITION, [condition(25, tail(25, 1e-2)), mixed()]),  # no dense tail
@@ -272,7 +276,8 @@ CASES: dict[str, list[tuple[str, list[dict]]]] = {
         (REPRODUCED, [base(30), *sweep()]),
         (REPRODUCED, [base(30), *sweep(), mixed(), condition(25, **LSTM)]),  # other data and other models are no exception
         (REPRODUCED, [base(30), *sweep(), condition(15, 1e-5, 1e-5, 0.05, model__activation="geglu")]),  # has not learned
-        (NOT_REPRODUCED, [base(30), *sweep(), condition(15, 1e-5, 1e-5, model__activation="geglu")]),
+        (TOO_FEW, [base(30), *sweep(), better("geglu")]),  # one that improves both was found, which is still hardly any
+        (NOT_REPRODUCED, [base(30), *sweep(), better("geglu"), better("swiglu")]),
         (PRECONDITION, [base(30, narrow=0.01), *sweep()]),
         (PRECONDITION, [condition(30), *sweep()]),
         (PRECONDITION, [base(30), *sweep(narrow=0.05)]),  # no sweep of what has learned

@@ -82,7 +82,7 @@ def _context(condition: Condition) -> int | None:
 
 T0 = Claim(
     "T0",
-    "A model that sees only the last n tokens errs on at least p_ignore^ceil((n-1)/2) / 2 of the reads: many sparse ones, few dense ones.",
+    "A model that sees only the last n tokens errs on at least about p_ignore^ceil((n-1)/2) / 2 of the reads: many sparse, few dense ones.",
     "Liu's thesis, section 3.5.3, in words; the bound is ours",
     "part of the floor that the median error must reach",
     8,

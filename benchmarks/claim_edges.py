@@ -250,7 +250,7 @@ def _both(choices: Stage) -> Iterator[Edge]:
     all_half = drawn(dict.fromkeys(n, 1.0))
     yield Edge("R7", f"all {len(others)} improve both in half of the replicates", None, 0.05, choices, all_half)
     draw = drawn({"baseline": 1.0} | dict.fromkeys(others[:3], improving))
-    settings = f"three of {n[others[0]]} replicates improve both in {value:.0%}, the others in none"
+    settings = f"three of {n[others[0]]} replicates each improve both in {value:.0%}, the others in none"
     yield Edge("R7", settings, 0.01, None, choices, draw)
 
 

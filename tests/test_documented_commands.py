@@ -163,6 +163,7 @@ MORE = {  # appended to a command, by what follows `manyseeds`: the last of an o
     "glitches": ["--limit", "2", "--sisters", "0"],
     "probe": ["--strings", "8"],
     "probe alignment": ["--strings", "256"],
+    "probe drift": [],
     "trace": ["--glitches", "1", "--strings", "64", "--replays", "16"],
     "watch": ["--once"],
 }

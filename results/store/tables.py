@@ -150,8 +150,10 @@ def _stores_below(filesystem: pyarrow.fs.FileSystem, root: str) -> list[str]:
 
 
 def refuse_folder_of_study(uri: str | os.PathLike[str]) -> None:
-    """Raise StudyError where `uri`, which is to be a store, is the folder of a study and holds no study itself."""
+    """Raise StudyError where `uri`, which is to be a store, is a file, or the folder of a study that holds no study itself."""
     filesystem, root = resolve(os.fspath(uri))
+    if info_of(filesystem, root).is_file:
+        raise StudyError(f"{public(os.fspath(uri))} is a file, and a store is a folder: give another path")
     if {"replicates", "manifests"} & set(names(filesystem, root)) and not studies(uri):
         above, _, name = root.rpartition("/")
         raise StudyError(

@@ -86,7 +86,7 @@ def test_a_store_that_cannot_be_written_is_refused(command, tmp_path):
     (tmp_path / "file").write_text("a file where the store should be")
     status, _, error = command("run", "STUDY", f"store={tmp_path / 'file'}")
     assert status == 2
-    assert "can't be written" in error
+    assert f"{tmp_path / 'file'} is a file, and a store is a folder: give another path" in error
 
 
 def test_an_unknown_study_is_refused_with_the_nearest(monkeypatch, capsys):

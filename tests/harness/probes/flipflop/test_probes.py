@@ -207,11 +207,12 @@ def store(tmp_path_factory):
 def test_the_command_adds_rows_once_and_draws_them(store, tmp_path, capsys):
     for name, probed in (("attention", 4), ("dilution", 2), ("drift", 2)):
         drawing = [] if name == "dilution" else ["--figures", str(tmp_path)]
-        main(["probe", store.root, "--probe", name, "--strings", "4", *drawing])
+        strings = [] if name == "drift" else ["--strings", "4"]
+        main(["probe", store.root, "--probe", name, *strings, *drawing])
         assert f"sim: {name} of {probed} replicates added, 0 had it" in capsys.readouterr().out
         rows = read(store, "probes", filter=pc.field("probe") == name)
         assert len(rows["key"].unique()) == probed
-        main(["probe", store.root, "sim", "--probe", name, "--strings", "4"])
+        main(["probe", store.root, "sim", "--probe", name, *strings])
         assert f"0 replicates added, {probed} had it" in capsys.readouterr().out
         assert read(store, "probes", filter=pc.field("probe") == name).equals(rows)
     drawn = {path.name.split("-")[0] + path.suffix for path in (tmp_path / "sim").iterdir()}

@@ -169,8 +169,8 @@ def said(step: float) -> str:
 _SOURCE = "Panigrahi et al. 2025; Liu's thesis"
 R2 = Claim(
     "PD-R2",
-    "Of one intermediate checkpoint before the last, that inside the teacher's transition makes the student right sooner than one before "
-    "it, one after it, and the last alone.",
+    "Of one intermediate checkpoint before the last, that in the middle of the teacher's transition makes the student right "
+    "sooner than one at its beginning, one at its end, and the last alone.",
     f"{_SOURCE}, figures 4.5 right, 4.11 and 4.12",
     "accuracy that counts as right",
     10,
@@ -182,7 +182,7 @@ R3 = Claim(
     "PD-R3",
     "A student of the teacher's checkpoints in order needs fewer strings until it is right than one of the last checkpoint, and than one "
     "of labels.",
-    f"{_SOURCE}, figure 4.4 left, theorems 22 and 23",
+    f"{_SOURCE}, figures 4.4 left and middle, and 4.18; theorems 22 and 23 are on two checkpoints",
     "accuracy that counts as right",
     10,
     "10 replicates, six comparisons: that it does, where each holds in 99.6 % of all pairs; 20: in 94 %",

@@ -130,7 +130,8 @@ _UNPAIRED = "10 replicates of each: that most pairs are, where 95 % of all pairs
 _THESIS = "Panigrahi et al. 2025; thesis"
 P13 = Claim(
     "PD-P13",
-    "On cfg3b a student of a teacher's checkpoints in order is more accurate than one of its last checkpoint at the better temperature.",
+    "On cfg3b, on average over horizons (numbers of steps), a student of a teacher's checkpoints in order is more accurate than "
+    "one of its last checkpoint at the better temperature.",
     f"{_THESIS}, figure 4.4 right; means over the four horizons by eye off the figure",
     "accuracy gained on average over the horizons",
     10,
@@ -141,7 +142,7 @@ P13 = Claim(
 )
 P13_ONE_SHOT = Claim(
     "PD-P13-one-shot",
-    "On cfg3b a student of the last checkpoint is more accurate than one of labels.",
+    "On cfg3b, on average over horizons, a student of the last checkpoint is more accurate than one of labels.",
     f"{_THESIS}, figure 4.4 right; means over the four horizons by eye off the figure",
     "accuracy gained on average over the horizons",
     10,
@@ -152,7 +153,7 @@ P13_ONE_SHOT = Claim(
 )
 P13_LABELS = Claim(
     "PD-P13-labels",
-    "On cfg3b a student of a teacher's checkpoints in order is more accurate than one of labels.",
+    "On cfg3b, on average over horizons, a student of a teacher's checkpoints in order is more accurate than one of labels.",
     f"{_THESIS}, figure 4.4 right; means over the four horizons by eye off the figure",
     "accuracy gained on average over the horizons",
     10,
@@ -163,8 +164,9 @@ P13_LABELS = Claim(
 )
 R7 = Claim(
     "PD-R7",
-    "Also of GPT-2 a student of checkpoints is more accurate than one of the last.",
-    f"{_THESIS}, figures 4.33 and 4.34, no numbers printed",
+    "Also of GPT-2, on average over horizons, levels and sizes, a student of a teacher's checkpoints in order is more accurate "
+    "than one of its last checkpoint.",
+    f"{_THESIS}, figures 4.33 and 4.34, where it is so “at all training sample budgets”; no numbers printed",
     "gain that must be exceeded, of the average over horizons, levels and students",
     6,
     _MOST,

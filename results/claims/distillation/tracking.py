@@ -1,4 +1,4 @@
-"""PD-track: a student of the checkpoints in order is right when its teacher is (Panigrahi et al. 2025, figures 4.4 and 4.18)."""
+"""PD-track: a student of the checkpoints in order is right when its teacher is (Panigrahi et al. 2025, figures 4.4 left and 4.18)."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def student_tracks_teacher(evidence: Evidence, terms: Terms, needs: int) -> Find
 TRACK = Claim(
     "PD-track",
     "A student of the checkpoints in order, at the pace at which its teacher made them, is right when its teacher is.",
-    "Panigrahi et al. 2025; Liu's thesis, figures 4.4 and 4.18: both at about 11 million steps",
+    "Panigrahi et al. 2025; Liu's thesis, figure 4.4 left, both at about 11 million steps; figure 4.18",
     "factor by which the student may be off its teacher",
     10,
     "10 replicates: a median of which the interval is bounded on both sides",

@@ -1,0 +1,68 @@
+"""The sections on parities say what their rows say."""
+
+import re
+from statistics import median
+
+import pytest
+
+from results.claims import verdicts
+from results.rows.accuracy_curves import watch
+from results.rows.study_rows import read_study
+from results.store.manifest import manifest_of
+from results.store.tables import open_store, read
+from tests.page_code import ROOT
+
+
+def opened(name):
+    return open_store(str(ROOT / "docs/studies/distillation"), name)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return " ".join((ROOT / "docs/studies/distillation/README.md").read_text().split())
+
+
+def test_students_of_p1_track_their_teacher_as_far_as_the_page_says(page):
+    store = opened("p1")
+    manifest = manifest_of(store)
+    rows = read_study(store, manifest)
+    value = manifest_of(opened("p10"))["claims"]["PD-track"]
+    (verdict,) = verdicts(manifest | {"claims": {"PD-track": value}}, rows.replicates, evaluations=rows.evaluations)
+    ratios = set(re.findall(r"\[([\d.]+), ([\d.]+)\] times", verdict.finding.measured))
+    assert len(ratios) == 1  # of both widths
+    ((low, high),) = ratios
+    assert f"its steps to 0.9 are {low} to {high} times the teacher's" in page
+    assert f"**PD-track** would be *{verdict.verdict}*" in page
+    assert "PD-track" not in manifest["claims"]
+
+
+def test_teachers_of_p2_are_as_accurate_at_the_three_checkpoints_as_the_page_says(page):
+    store = opened("p2")
+    manifest = manifest_of(store)
+    rows = read_study(store, manifest)
+    seen = watch(rows.evaluations)
+    places = {
+        condition["name"]: condition["settings"]["stage"]["teacher"]["checkpoints"][0]["at"]["plus"]
+        for condition in manifest["conditions"]
+        if condition["name"] in ("begin", "middle", "end")
+    }
+    accuracies = {name: [] for name in ("begin", "middle", "end")}
+    for replicate in rows.replicates:
+        if replicate.condition == "teacher":
+            curve = dict(seen[replicate.key])
+            middle = min(step for step, value in curve.items() if value >= 0.75)
+            for name, plus in places.items():
+                accuracies[name].append(curve[middle + plus])
+    begin, inside, end = (f"{median(values):.2f}" for values in accuracies.values())
+    assert f"Teachers' accuracies there are {begin}, {inside} and {end} (medians)" in page
+
+
+def test_attention_of_p9_is_that_of_the_page(page):
+    rows = [row for row in read(opened("p9"), "probes").to_pylist() if row["item"] == "sum"]
+    at = {
+        step: sorted((round(row["value"]) for row in rows if row["step"] == step), reverse=True) for step in (0, 600, 900, 4000)
+    }
+    assert at[0] == [32, 32]
+    assert at[600] == [33, 33]
+    assert "It is 32 at the beginning and 33 at step 600" in page
+    assert f"it is {at[900][0]} and {at[900][1]}; then it stays, at {at[4000][0]} and {at[4000][1]}" in page

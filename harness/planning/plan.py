@@ -22,8 +22,8 @@ from tasks.task import Task
 
 # options of `train` that become vectors over the replicates of a pack
 VECTORS = (
-    *("lr", "weight_decay", "betas", "warmup", "schedule", "eps", "momentum", "final_lr", "patience", "factor"),
-    *("clip", "ema"),
+    *("lr", "weight_decay", "betas", "warmup", "schedule", "eps", "momentum", "final_lr", "decay_steps"),
+    *("patience", "factor", "clip", "ema"),
 )
 SWITCHES = ("clip", "ema")  # vectors that are all zero in a pack or none: zero changes what a step computes
 

@@ -109,8 +109,9 @@ class Train:
 
     pool: strings of a fixed data set, passed over in shuffled epochs; 0 for fresh data. positions: the loss covers all `scored` positions
     of a string, or the `last` one. clip: largest gradient norm of a replicate, 0 for none. ema: decay of an average of the weights, which
-    is scored beside them, 0 for none. final_lr: where the cosine ends, as a fraction of lr. patience, factor: of the plateau schedule,
-    which needs `monitor`. eps: of Adam and AdamW; momentum: of SGD.
+    is scored beside them, 0 for none. final_lr: where the cosine ends, as a fraction of lr. decay_steps: steps after which `linear` and
+    `cosine` would end, 0 for `steps`. patience, factor: of the plateau schedule, which needs `monitor`. eps: of Adam and AdamW; momentum:
+    of SGD.
     """
 
     rev: ClassVar[int] = 1
@@ -127,6 +128,7 @@ class Train:
     eps: float = 1e-8
     momentum: float = 0.0
     final_lr: float = 0.0
+    decay_steps: int = 0
     patience: int = 10
     factor: float = 0.1
     clip: float = 0.0
@@ -147,9 +149,14 @@ class Train:
             raise StudyError(f"train.lr = {self.lr} must be above 0")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise StudyError(f"train.betas = {list(self.betas)} must be two numbers in [0, 1)")
-        for name in ("weight_decay", "warmup", "patience", "clip", "pool"):
+        for name in ("weight_decay", "warmup", "patience", "clip", "pool", "decay_steps"):
             if getattr(self, name) < 0:
                 raise StudyError(f"train.{name} = {getattr(self, name)} must be 0 or more")
+        if self.decay_steps and self.decay_steps < self.steps:
+            raise StudyError(
+                f"train.decay_steps = {self.decay_steps} must be at least train.steps = {self.steps}, or 0: the learning rate would "
+                "reach its end before the training does"
+            )
         for name in ("momentum", "ema", "final_lr"):
             if not 0 <= getattr(self, name) < 1:
                 raise StudyError(f"train.{name} = {getattr(self, name)} must be in [0, 1)")

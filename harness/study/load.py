@@ -201,6 +201,7 @@ def _refuse_without_section(words: Tree, tree: Tree, where: str) -> None:
 _READ_BY = {  # options that are read with some values of another one alone
     **dict.fromkeys(("train.betas", "train.eps"), ("train.optimizer", ("adam", "adamw"))),
     "train.final_lr": ("train.schedule", ("cosine",)),
+    "train.decay_steps": ("train.schedule", ("linear", "cosine")),
     **dict.fromkeys(("train.patience", "train.factor"), ("train.schedule", ("plateau",))),
     "train.sharpen.period": ("train.sharpen.schedule", ("oscillating",)),
     "model.final_norm": ("model.norm", ("pre", "branch")),

@@ -10,17 +10,19 @@ _THRESHOLD = 1e-4  # a monitored loss must fall by this fraction to count as bet
 
 
 def learning_rate(train, step: int) -> float:
-    """lr at `step` (1 … steps): linear warm-up, then linear to zero at step steps + 1, cosine to final_lr · lr there, or constant.
+    """lr at `step` (1 … steps): linear warm-up, then linear to zero at step S + 1, cosine to final_lr · lr there, or constant.
 
-    linear: lr · min(t / warmup, 1) · min(1, (S + 1 - t) / (S + 1 - warmup)): 50 warm-up steps, zero at the hypothetical step 10,001 (Liu's
-    thesis, section 3.5.6). cosine: lr · (f + (1 - f)(1 + cos π(t - warmup)/(S + 1 - warmup))/2) after the warm-up (Loshchilov & Hutter
-    2017, without restarts). plateau: as constant; the pack's `Plateau` scales it. A training no longer than its warm-up only warms up.
+    S is decay_steps, or steps where that is 0. linear: lr · min(t / warmup, 1) · min(1, (S + 1 - t) / (S + 1 - warmup)): 50 warm-up
+    steps, zero at the hypothetical step 10,001 (Liu's thesis, section 3.5.6). cosine: lr · (f + (1 - f)(1 + cos π(t - warmup)/(S + 1 -
+    warmup))/2) after the warm-up (Loshchilov & Hutter 2017, without restarts). plateau: as constant; the pack's `Plateau` scales it. A
+    training no longer than its warm-up only warms up.
     """
     rate = train.lr * (min(step / train.warmup, 1.0) if train.warmup else 1.0)
+    end = (train.decay_steps or train.steps) + 1
     if train.schedule == "linear" and step > train.warmup:
-        rate *= (train.steps + 1 - step) / (train.steps + 1 - train.warmup)
+        rate *= (end - step) / (end - train.warmup)
     elif train.schedule == "cosine" and step > train.warmup:
-        wave = (1 + math.cos(math.pi * (step - train.warmup) / (train.steps + 1 - train.warmup))) / 2
+        wave = (1 + math.cos(math.pi * (step - train.warmup) / (end - train.warmup))) / 2
         rate *= train.final_lr + (1 - train.final_lr) * wave
     return rate
 

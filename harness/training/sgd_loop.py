@@ -29,7 +29,7 @@ from models.mlp import MLP
 
 _SOURCE = Path(__file__).with_name("sgd_loop.c")
 # options of a training for which the loop takes any value
-_KNOWN = "steps lr betas eps warmup schedule final_lr patience factor pool positions monitor".split()
+_KNOWN = "steps lr betas eps warmup schedule final_lr decay_steps patience factor pool positions monitor".split()
 _TOKENS = 2**20  # drawn at once, at most, where a step has fewer
 _PRODUCTS = 2**31  # of a call, at most: half a second, so that a stop is soon heeded
 

@@ -43,6 +43,7 @@ WORDS: dict[str, str] = {
     "train.warmup": "{} steps of linear warm-up",
     "train.schedule": "learning-rate schedule {}",
     "train.precision": "precision {}",
+    "train.decay_steps": "a decay that would end after {} steps",
 }
 NONE = {"train.weight_decay": "no weight decay", "train.warmup": "no warm-up"}
 SCHEDULES = {"linear": "linear decay to 0"}

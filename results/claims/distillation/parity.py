@@ -111,11 +111,18 @@ def gate_gap(seen: Looks, groups: Sequence[Arms]) -> None:
 
 
 def sooner(
-    evidence: Evidence, terms: Terms, needs: int, faster: str, others: Sequence[str], temperature: float = np.inf
+    evidence: Evidence,
+    terms: Terms,
+    needs: int,
+    faster: str,
+    others: Sequence[str],
+    temperature: float = np.inf,
+    alone: float | None = None,
 ) -> Finding:
     """Judge whether most students of strategy `faster` reach an accuracy of `value` sooner than those of each other strategy.
 
-    temperature: conditions of `faster` whose teacher answers at a higher one are left out.
+    temperature: conditions of `faster` whose teacher answers at a higher one are left out. alone: the temperature at which the paper
+    teaches a student of the last checkpoint alone, which then has to be among the others.
     """
     groups = arms(evidence, (LABELS, faster, *(other for other in others if other != LABELS)), needs)
     seen = looks_of(evidence)
@@ -130,6 +137,13 @@ def sooner(
     ]
     if not pairs:
         settle(NOT_RUN, f"no {faster} student has a teacher at a temperature of {temperature:g} or below")
+    if alone is not None and all(
+        other.settings["stage.temperature"] != alone for group in groups for other in group.by[ONE_SHOT]
+    ):
+        settle(
+            NOT_RUN,
+            f"no student of the last checkpoint alone has a teacher at a temperature of {alone:g}, as the paper's has",
+        )
     parts = []
     for group, first, other, apart in pairs:
         horizon = first.settings["train.steps"]
@@ -192,11 +206,11 @@ R3 = Claim(
 P8 = Claim(
     "PD-P8",
     "A transformer of one checkpoint inside its teacher's transition and then the last, at a low temperature, is right sooner than one of "
-    "the last alone and one of labels.",
-    f"{_SOURCE}, figures 4.16 and 4.17: temperatures of 0.01 and below are alike",
+    "the last alone at any temperature that was run, 1 among them, and than one of labels.",
+    f"{_SOURCE}, figure 4.16, and 4.17: temperatures of 0.01 and below are alike",
     "accuracy that counts as right",
     10,
     "10 replicates, three comparisons: that it is, where each holds in 99.4 % of all pairs",
-    partial(sooner, faster=MIDDLE, others=(ONE_SHOT, LABELS), temperature=0.01),
+    partial(sooner, faster=MIDDLE, others=(ONE_SHOT, LABELS), temperature=0.01, alone=1.0),
     "distillation/p8",
 )

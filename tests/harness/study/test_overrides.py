@@ -64,6 +64,10 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
             "train.final_lr on the command line changes nothing: it applies only to train.schedule: cosine, and no",
         ),
         (
+            "train={schedule: constant, decay_steps: 20000}",
+            "train.decay_steps on the command line changes nothing: it applies only to train.schedule: linear or cosine, and no",
+        ),
+        (
             "train.patience=3",
             "train.patience on the command line changes nothing: it applies only to train.schedule: plateau, and no",
         ),

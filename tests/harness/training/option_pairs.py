@@ -15,6 +15,7 @@ PAIRS = {
     "adam": ({"optimizer": "adam", "lr": 1e-2}, {"optimizer": "adam", "lr": 1e-3, "betas": (0.8, 0.9), "eps": 1e-6}),
     "sgd": ({"optimizer": "sgd", "lr": 0.1}, {"optimizer": "sgd", "lr": 0.3, "momentum": 0.9}),
     "clip": ({"clip": 0.01}, {"clip": 1.0, "schedule": "cosine", "final_lr": 0.1}),
+    "decay": ({"decay_steps": 40}, {"decay_steps": 0, "lr": 1e-2}),
     "ema": ({"ema": 0.9}, {"ema": 0.5, "lr": 1e-2}),
     "plateau": (
         {"schedule": "plateau", "monitor": MONITOR, "patience": 0, "factor": 0.5, "lr": 3.0},

@@ -1,12 +1,14 @@
 """Learning rates against the papers' formulas and torch's schedulers."""
 
 import itertools
+import re
 
 import pytest
 import torch
 
 from harness.study.config import Monitor, Sharpen, Train
 from harness.training.schedule import Plateau, Scalars, learning_rate, penalty_weight
+from results.errors import StudyError
 
 
 def test_the_linear_schedule_is_the_papers():
@@ -24,6 +26,26 @@ def test_the_linear_schedule_is_the_papers():
 def test_a_training_no_longer_than_its_warmup_only_warms_up(steps):
     train = Train(steps=steps, schedule="linear", warmup=50, lr=1.0)
     assert [learning_rate(train, step) for step in (1, steps)] == pytest.approx([1 / 50, steps / 50])
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_decay_may_span_more_steps_than_the_training(schedule):
+    """The rates are those of the first steps of the longer training."""
+    short, long = (Train(steps=500, decay_steps=10_000, schedule=schedule), Train(steps=10_000, schedule=schedule))
+    assert [learning_rate(short, step) for step in range(1, 501)] == [learning_rate(long, step) for step in range(1, 501)]
+    assert learning_rate(short, 500) > 0.9 * short.lr > learning_rate(Train(steps=500, schedule=schedule), 500)
+
+
+@pytest.mark.parametrize(
+    ("decay_steps", "message"),
+    [
+        (499, "train.decay_steps = 499 must be at least train.steps = 500, or 0: the learning rate would reach its end before"),
+        (-1, "train.decay_steps = -1 must be 0 or more"),
+    ],
+)
+def test_a_decay_that_ends_before_the_training_is_refused(decay_steps, message):
+    with pytest.raises(StudyError, match=re.escape(message)):
+        Train(steps=500, decay_steps=decay_steps)
 
 
 def test_a_constant_schedule_only_warms_up():

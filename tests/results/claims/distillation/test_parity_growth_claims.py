@@ -206,6 +206,22 @@ def test_students_of_labels_are_not_paired_by_their_seeds(p10):
 
 
 @pytest.mark.parametrize(
+    ("last_alone", "verdict"),
+    [
+        (("one_shot", "one_shot_cold"), f"{NOT_REPRODUCED} (scaled)"),
+        (("one_shot",), f"{NOT_REPRODUCED} (scaled)"),
+        (("one_shot_cold",), NOT_RUN),
+    ],
+)
+def test_a_cold_student_of_the_last_checkpoint_alone_does_not_stand_for_the_papers(last_alone, verdict):
+    """Figure 4.16 has it at a temperature of 1; here that one is sooner than the student of the middle checkpoint."""
+    manifest = planned("p8", "laptop", [f"only=[teacher,labels,two_shot_1e_4,{','.join(last_alone)}]"])
+    usual = {"teacher": 600, "two_shot_1e_4": 800, "one_shot": 500}
+    manifest |= {"claims": {"PD-P8": {"value": 0.9}}}
+    assert judged(manifest, "PD-P8", lambda name, seed: usual.get(name.partition(",")[0], NEVER)).verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("cold", "hot", "verdict"), [(500, NEVER, SCALED), (NEVER, 500, TOO_FEW), (3900, 500, SCALED), (500, 500, SCALED)]
 )
 def test_transformers_learn_from_one_cold_checkpoint(cold, hot, verdict):

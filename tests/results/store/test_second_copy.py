@@ -86,6 +86,15 @@ def test_the_denser_file_is_a_tenth_smaller_than_either_encoding_at_the_usual_le
     assert _dense(few) < 0.9 * len(parquet.serialise(few))
 
 
+@pytest.mark.parametrize("table", ["replicates", "evaluations", "curves"])
+def test_the_denser_file_leaves_out_what_no_reader_asks_for_and_keeps_the_types(table):
+    rows = pack_tables("fd-1", ["a", "d"])[table].cast(SCHEMAS[table])
+    data = parquet.serialise(rows, dense=True)
+    assert parquet.deserialise(data).schema.remove_metadata() == SCHEMAS[table].remove_metadata()
+    columns = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0)
+    assert not any(columns.column(index).is_stats_set for index in range(columns.num_columns))
+
+
 def test_a_file_with_two_copies_is_a_parquet_file_for_other_readers(tmp_path):
     rows = pack_tables("fd-1", ["a", "d"])["evaluations"].cast(SCHEMAS["evaluations"])
     path = tmp_path / "fd-1.parquet"

@@ -1,5 +1,7 @@
 """The claims on a tree of parities give each verdict where the rows of p11 and p12, as their files plan them, deserve that."""
 
+import math
+
 import pytest
 
 from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUCED, TOO_FEW
@@ -35,6 +37,16 @@ def together(node, step, seed):
     return 6.0 + 0.1 * (step == {1: 5, 2: 7, 4: 9}[node]) if step >= 4 else 1.0
 
 
+def at_once(node, step, seed):
+    """All at a single step."""
+    return 6.0 if step == 5 else 1.0
+
+
+def last_ones_alike(node, step, seed):
+    """As `together`, and the two lower ones are largest at one step."""
+    return 6.0 + 0.1 * (step == {1: 5, 2: 7, 4: 7}[node]) if step >= 4 else 1.0
+
+
 def half(one, other, first):
     return lambda node, step, seed: (one if seed < first else other)(node, step, seed)
 
@@ -44,14 +56,28 @@ def half(one, other, first):
     [
         (spikes, REPRODUCED),
         (together, NOT_REPRODUCED),
-        (lambda node, step, seed: 6.0 if step == 5 else 1.0, NOT_REPRODUCED),  # all at once
+        (last_ones_alike, NOT_REPRODUCED),
+        (at_once, TOO_FEW),  # between two kept steps they may differ
         (lambda node, step, seed: spikes(node, step, seed) / 4, NOT_REPRODUCED),  # none stands out
+        (lambda node, step, seed: at_once(node, step, seed) / 4, NOT_REPRODUCED),
         (half(spikes, together, 6), TOO_FEW),
+        (half(spikes, at_once, 9), REPRODUCED),
+        (half(at_once, together, 1), NOT_REPRODUCED),
+        (half(at_once, together, 4), TOO_FEW),
     ],
 )
 def test_levels_are_picked_up_one_by_one(plans, shape, verdict):
     found = judged(plans["p11"], "PD-P11", lambda name, settings: 1.0, probes=levels(shape), probe_steps=lambda each: STEPS)
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(("kept", "verdict"), [(range(1, 101), REPRODUCED), (range(10, 101, 10), TOO_FEW)])
+def test_kept_steps_too_far_apart_refute_nothing(plans, kept, verdict):
+    """Levels at steps 43, 48 and 53: every tenth step has the last two at 50."""
+    shape = lambda node, step, seed: 6 * math.exp(-(((step - {1: 43, 2: 48, 4: 53}[node]) / 5) ** 2))  # noqa: E731
+    found = judged(plans["p11"], "PD-P11", lambda name, settings: 1.0, probes=levels(shape), probe_steps=lambda each: kept)
+    assert found.verdict == verdict
+    assert ("in 10 more levels share a kept step" in found.finding.measured) == (verdict == TOO_FEW)
 
 
 def test_levels_are_asked_of_teachers_that_learned_and_were_probed(plans):
@@ -82,8 +108,8 @@ def ends(inside=0.99, outside=0.9, single=0.89, teacher=1.0):
         (ends(outside=0.995), NOT_REPRODUCED),
         (ends(single=0.995), NOT_REPRODUCED),
         (ends(0.9, 0.9, 0.89), TOO_FEW),  # pairs are alike
-        (ends(1.0, 1.0, 1.0), PRECONDITION),  # the checkpoint outside teaches as the last one does
-        (ends(outside=0.9, single=0.9), PRECONDITION),
+        (ends(1.0, 1.0, 1.0), TOO_FEW),  # all are
+        (ends(outside=0.9, single=0.9), REPRODUCED),  # as in the thesis: the checkpoint outside teaches as the last one does
         (ends(teacher=0.5), PRECONDITION),
         (ends(inside=[0.99] * 6 + [0.8] * 4), TOO_FEW),
     ],
@@ -92,16 +118,46 @@ def test_pairs_inside_the_transition_end_best(plans, accuracy, verdict):
     assert judged(plans["p12"], "PD-P12", accuracy).verdict == verdict
 
 
-def test_a_checkpoint_before_the_transition_is_outside_it(plans):
-    """All pairs but those of a with b to e lose; with a moved ahead of the transition these have one outside and win."""
+def one(name, value, others):
+    """Accuracies as `others`, but for the student of this name."""
+    return lambda condition, settings: value if condition.partition(",")[0] == name else others(condition, settings)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "verdict"),
+    [
+        (one("c_d", 1.0, ends(inside=0.75, outside=0.80, single=0.81)), REPRODUCED),  # the thesis: there is one
+        (one("c", 0.95, ends(inside=0.9, outside=0.5, single=0.5)), NOT_REPRODUCED),  # one checkpoint is enough
+        (one("c_f", 0.95, ends(inside=0.9, outside=0.5, single=0.5)), NOT_REPRODUCED),
+        # 9 of 10 would do for a pair that was fixed beforehand, and not for the best of ten
+        (one("c_d", [1.0] * 9 + [0.5], ends(inside=0.7, outside=0.80, single=0.81)), TOO_FEW),
+    ],
+)
+def test_the_best_pair_counts_against_the_best_of_the_others(plans, accuracy, verdict):
+    assert judged(plans["p12"], "PD-P12", accuracy).verdict == verdict
+
+
+def test_pairs_that_are_single_ones_are_told(plans):
+    found = judged(plans["p12"], "PD-P12", ends(outside=0.9, single=0.9))
+    assert "0.990 of the best pair" in found.finding.measured
+    assert "end exactly as single ones" in found.finding.measured
+    assert "exactly" not in judged(plans["p12"], "PD-P12", ends()).finding.measured
+
+
+def test_a_checkpoint_before_the_transition_is_outside_it():
+    """All pairs but those of a with b to e lose; with a moved ahead of the transition these have one outside and win.
+
+    Of 13 others one must be above each pair, which takes 11 replicates.
+    """
+    plan = planned("p12", overrides=["replicates=11"])
 
     def accuracy(name, settings):
         checkpoints = name.partition(",")[0].split("_")
         return ends(inside=0.99 if "a" in checkpoints else 0.8, outside=0.85, single=0.7)(name, settings)
 
-    assert judged(plans["p12"], "PD-P12", accuracy).verdict == REPRODUCED
-    moved = [before(each) if "a" in each["name"].split("_") else each for each in plans["p12"]["conditions"]]
-    assert judged(plans["p12"] | {"conditions": moved}, "PD-P12", accuracy).verdict == NOT_REPRODUCED
+    assert judged(plan, "PD-P12", accuracy).verdict == REPRODUCED
+    moved = [before(each) if "a" in each["name"].split("_") else each for each in plan["conditions"]]
+    assert judged(plan | {"conditions": moved}, "PD-P12", accuracy).verdict == NOT_REPRODUCED
 
 
 def before(condition):

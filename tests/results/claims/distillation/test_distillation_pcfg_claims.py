@@ -309,6 +309,38 @@ def test_the_sweep(plans, more, verdict):
     assert sweep(plans, **more).verdict == verdict
 
 
+CHECKPOINTS = (400, 800, 1000, 1200, 1600, 2000, 3000, 4000, 5000, 6000, 7000, 8000)
+
+
+def lucky(peak, others, luck):
+    """In every seed another one of the 12 checkpoints has luck, the last alone among them."""
+
+    def accuracy(name, settings):
+        if name == "teacher":
+            return 0.95
+        if name.startswith("one_shot_hot"):
+            return 0.5
+        at = 8000 if name.startswith("one_shot") else settings["stage.teacher.checkpoints"][0]["at"]
+        return [(peak if at == 1000 else others) + luck * (CHECKPOINTS[seed] == at) for seed in range(SEEDS)]
+
+    return accuracy
+
+
+def test_the_luck_of_one_student_decides_nothing(plans):
+    """The best student of a seed is rarely that of the peak, whether its checkpoint is the best one or all are alike."""
+    found = sweep(plans, accuracy=lucky(0.92, 0.9, 0.04))
+    assert found.verdict == REPRODUCED
+    assert "+0.0200 [0.02, 0.02] over 1200" in found.finding.measured
+    assert sweep(plans, accuracy=lucky(0.9, 0.9, 0.04)).verdict == TOO_FEW
+    assert sweep(plans, accuracy=lucky(0.88, 0.9, 0.0)).verdict == NOT_REPRODUCED
+
+
+def test_nine_replicates_of_a_sweep_refute_nothing(plans):
+    few = planned("p14", overrides=["replicates=9"])
+    found = judged(few, "PD-R4", swept(), None, STEPS, at_peak(), lambda each: STEPS, falling)
+    assert found.verdict == TOO_FEW
+
+
 def test_the_sweep_needs_its_rows(plans):
     assert judged(plans["p14"], "PD-R4", swept()).verdict == NOT_RUN  # no losses
     assert judged(plans["p14"], "PD-R4", swept(), None, STEPS, loss=falling).verdict == NOT_RUN  # no probes

@@ -22,8 +22,9 @@ from benchmarks.tables import conditions, number, ratio, show
 from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate
-from harness.study.config import Condition, Train
+from harness.study.config import Condition
 from harness.study.stages import Link, after
+from harness.study.training_options import Train
 from harness.training.pack_state import Training
 from harness.training.training_strings import Feed
 from models.mlp import MLP

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from harness.planning.pack import Pack, Replicate
-from harness.study.config import Condition, Train
+from harness.study.config import Condition
+from harness.study.training_options import Train
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy, gelu, linear, scaled_dot_product_
 from benchmarks.cases import Case, pack
 from harness.draw import Draw
 from harness.machine.precision import autocast, set_matmul
-from harness.study.config import Train
+from harness.study.training_options import Train
 from harness.training.training_strings import Feed, Strings
 from models.linear import Linear, Norm
 from models.lstm import LSTM

@@ -10,8 +10,8 @@ import pytest
 
 import models
 import tasks
-from harness.study.config import Train
 from harness.study.load import KEYS
+from harness.study.training_options import Train
 from launch.cli.reference_page import page
 from results.store.schema import SCHEMAS
 from results.version import VERSION

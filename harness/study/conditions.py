@@ -4,10 +4,11 @@ from collections import Counter
 from dataclasses import replace
 
 from harness.study import stages
-from harness.study.config import Condition, Train, build, experiment_condition, own_digest
+from harness.study.config import Condition, build, experiment_condition, own_digest
 from harness.study.experiment import build_experiment
 from harness.study.identity import canonical
 from harness.study.sweep import TRAINED, Point
+from harness.study.training_options import Train
 from harness.study.tree import merge, nested, short
 from models.model import Model
 from results.errors import StudyError

@@ -18,7 +18,6 @@ from harness.study.config import (
     EvaluationSet,
     Metric,
     Study,
-    Train,
     Watch,
     build,
     keep_steps,
@@ -43,6 +42,7 @@ from harness.study.sweep import (
     select,
     with_section,
 )
+from harness.study.training_options import Train
 from harness.study.tree import (
     count,
     leaves,

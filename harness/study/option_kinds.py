@@ -17,8 +17,8 @@ from typing import Any
 import models
 import tasks
 from harness.experiments.built_in import REGISTRY
-from harness.study.config import Train
 from harness.study.stages import Link
+from harness.study.training_options import Train
 from results.plain_values import Tree
 
 _NAMES = {int: "whole", float: "number", str: "text", bool: "flag", type(None): "null"}

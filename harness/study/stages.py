@@ -15,7 +15,8 @@ import torch
 from harness.draw import Draw
 from harness.study import identity
 from harness.study.checkpoint_schedule import Span, Teacher, kept, spans
-from harness.study.config import Condition, Train, from_dict, name_of, nearest, refuse_unfit_model, refuse_unknown
+from harness.study.config import Condition, from_dict, name_of, nearest, refuse_unfit_model, refuse_unknown
+from harness.study.training_options import Train
 from models.custom.custom import Custom
 from models.model import Model, refuse_blind
 from results.errors import StudyError, settings_errors

@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 
 import models
 import tasks
-from harness.study.config import Train, nearest, refuse_unknown
+from harness.study.config import nearest, refuse_unknown
 from harness.study.experiment import build_experiment
 from harness.study.limits import refuse_many_conditions, refuse_many_replicates
 from harness.study.seeds import count_of, pairs_of
+from harness.study.training_options import Train
 from harness.study.tree import leaves, mapping, nested, overlap, refuse_unprintable, short, typed, united
 from results.errors import StudyError
 from results.plain_values import Tree, Value

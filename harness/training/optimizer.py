@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from harness.study.config import Train
+from harness.study.training_options import Train
 from harness.training.schedule import Scalars
 
 _ALIGN = 16  # floats; a matrix that starts elsewhere in a 64-byte line may be multiplied in another order

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from harness.machine.compiler import compiled
 from harness.planning.pack import Pack
 from harness.study.checkpoint_schedule import Teacher
-from harness.study.config import Condition, Train
+from harness.study.config import Condition
 from harness.study.stages import Link, link_of
+from harness.study.training_options import Train
 from harness.training.optimizer import FlatParameters
 from harness.training.schedule import Scalars
 from harness.training.teachers import Teachers

@@ -6,8 +6,9 @@ import models
 import tasks
 from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.planning.plan import pack_id
-from harness.study.config import Condition, EvaluationSet, Train
+from harness.study.config import Condition, EvaluationSet
 from harness.study.identity import canonical, key
+from harness.study.training_options import Train
 from results.store.schema import IDENTITY_COLUMNS
 
 SETS = (

@@ -19,7 +19,7 @@ from harness.draw import Draw
 from harness.probes.distillation.ngrams import reads_strings
 from harness.probes.probe import Probe, Rows, of_model
 from harness.probes.strings import SEED
-from harness.study.config import Train
+from harness.study.training_options import Train
 from harness.training.key_mask import hiding
 from harness.training.schedule import learning_rate
 from models.linear import Linear, parameter

@@ -8,7 +8,8 @@ import tasks
 from harness.machine.device import prepare, resolve
 from harness.machine.memory import Memory, free_memory
 from harness.planning.throughput import Rate, best_rate, measure, predicted_memory, room_of
-from harness.study.config import Condition, Train
+from harness.study.config import Condition
+from harness.study.training_options import Train
 from harness.training.pack_state import Training
 from harness.training.training_strings import Strings
 from results.errors import StudyError

@@ -10,7 +10,8 @@ import models
 import tasks
 from harness.probes import run as probes
 from harness.probes.generation import backtracking, verifier
-from harness.study.config import Condition, Train
+from harness.study.config import Condition
+from harness.study.training_options import Train
 from harness.training.pack_state import Stopped
 from harness.training.train import train
 from results.store.tables import commit, committed, open_store, read

@@ -10,11 +10,12 @@ import pytest
 from harness.executing import cluster, ray_worker
 from harness.machine import device
 from harness.planning.throughput import measure
-from harness.study.config import Condition, Train, build, from_dict, name_of, own_digest, to_dict
+from harness.study.config import Condition, build, from_dict, name_of, own_digest, to_dict
 from harness.study.custom_tasks import path_of
 from harness.study.identity import describe
 from harness.study.running_code import refuse_other_code
 from harness.study.slot_kinds import Kind
+from harness.study.training_options import Train
 from models.custom import custom
 from models.custom.custom import allow
 from results.errors import StudyError

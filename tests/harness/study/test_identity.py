@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import models
 import tasks
-from harness.study.config import Condition, Train, build, from_dict, to_dict
+from harness.study.config import Condition, build, from_dict, to_dict
 from harness.study.identity import canonical, describe, key, set_hash, typed
+from harness.study.training_options import Train
 from models.lstm import LSTM
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop

@@ -3,7 +3,7 @@
 import torch
 
 from harness.machine.device import resolve
-from harness.study.config import Monitor, Sharpen
+from harness.study.training_options import Monitor, Sharpen
 from harness.training.pack_state import Training
 
 CPU = resolve("cpu")

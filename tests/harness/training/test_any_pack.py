@@ -13,7 +13,8 @@ import models
 import tasks
 from harness.machine.device import prepare
 from harness.planning.plan import signature
-from harness.study.config import Condition, Consistency, EvaluationSet, Train, Watch
+from harness.study.config import Condition, EvaluationSet, Watch
+from harness.study.training_options import Consistency, Train
 from harness.training.pack_state import Stopped
 from harness.training.train import train
 from models.dyck import MODELS as DYCK_MODELS

@@ -10,7 +10,8 @@ import tasks
 from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.planning.plan import signature
-from harness.study.config import Condition, Consistency, Sharpen, Train
+from harness.study.config import Condition
+from harness.study.training_options import Consistency, Sharpen, Train
 from harness.training.pack_state import Stopped, Training
 from harness.training.train import train
 from results.store.tables import open_store

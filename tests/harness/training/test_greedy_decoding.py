@@ -7,7 +7,8 @@ import torch
 
 from harness.draw import Draw
 from harness.planning.pack import Pack, Replicate, ScoredSet
-from harness.study.config import Condition, EvaluationSet, Train, build
+from harness.study.config import Condition, EvaluationSet, build
+from harness.study.training_options import Train
 from harness.training.evaluate import batch_size, score, strings
 from harness.training.pack_state import Training
 from harness.training.self_labels import Annotator

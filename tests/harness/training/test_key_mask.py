@@ -9,8 +9,9 @@ import yaml
 import models
 from harness.draw import Draw
 from harness.planning.pack import Pack, Replicate, ScoredSet, scored_sets
-from harness.study.config import Condition, Train, build
+from harness.study.config import Condition, build
 from harness.study.load import from_tree
+from harness.study.training_options import Train
 from harness.training.evaluate import score
 from harness.training.key_mask import hiding
 from harness.training.pack_state import Training

@@ -5,7 +5,7 @@ import torch
 
 import models
 from harness.draw import Draw
-from harness.study.config import Train
+from harness.study.training_options import Train
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Scalars, learning_rate
 from tests.harness.training.float64 import float32

@@ -8,7 +8,7 @@ import torch
 from harness.draw import Draw
 from harness.machine.device import resolve
 from harness.planning.plan import signature
-from harness.study.config import Sharpen
+from harness.study.training_options import Sharpen
 from harness.training.attention_penalty import Sharpness
 from harness.training.pack_state import Stopped, Training
 from harness.training.train import train

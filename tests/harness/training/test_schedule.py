@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from harness.study.config import Monitor, Sharpen, Train
+from harness.study.training_options import Monitor, Sharpen, Train
 from harness.training.schedule import Plateau, Scalars, learning_rate, penalty_weight
 from results.errors import StudyError
 

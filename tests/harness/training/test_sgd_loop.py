@@ -14,8 +14,9 @@ from harness.announce import announce
 from harness.draw import Draw
 from harness.planning.pack import resolve
 from harness.prepare import executor_of, prepare
-from harness.study.config import Condition, EvaluationSet, Monitor, Train, build
+from harness.study.config import Condition, EvaluationSet, build
 from harness.study.load import from_tree
+from harness.study.training_options import Monitor, Train
 from harness.training.optimizer import FlatParameters
 from harness.training.pack_state import Stopped, Training
 from harness.training.schedule import learning_rate

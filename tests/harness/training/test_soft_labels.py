@@ -13,8 +13,9 @@ from harness.draw import Draw
 from harness.machine.device import prepare
 from harness.planning.pack import Pack, Replicate, ScoredSet
 from harness.planning.plan import pack_id
-from harness.study.config import Condition, Train, Watch
+from harness.study.config import Condition, Watch
 from harness.study.identity import key
+from harness.study.training_options import Train
 from harness.training.evaluate import strings
 from harness.training.pack_state import Stopped, Training
 from harness.training.train import train

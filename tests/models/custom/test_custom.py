@@ -8,7 +8,8 @@ import torch
 import models
 from harness.draw import Draw
 from harness.machine.device import resolve
-from harness.study.config import Condition, Train, build, from_dict, to_dict
+from harness.study.config import Condition, build, from_dict, to_dict
+from harness.study.training_options import Train
 from harness.training.pack_state import Training
 from models.custom.custom import Packed, _check_device, allow, configure
 from models.unfit import UnfitModel

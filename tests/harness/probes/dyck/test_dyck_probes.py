@@ -14,7 +14,8 @@ from harness.probes.dyck.balance import balance, violations
 from harness.probes.dyck.map import attention_map
 from harness.probes.dyck.stack import stack_hits
 from harness.probes.dyck.variation import attention, fixed_string, variation
-from harness.study.config import Condition, Train
+from harness.study.config import Condition
+from harness.study.training_options import Train
 from harness.training.train import train
 from results.rows.probe_values import by_key, by_pair
 from results.store.merge import compact

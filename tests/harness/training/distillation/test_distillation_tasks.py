@@ -7,8 +7,9 @@ import yaml
 from harness.draw import Draw
 from harness.planning.pack import Pack, Replicate
 from harness.run import run
-from harness.study.config import Condition, Train, build
+from harness.study.config import Condition, build
 from harness.study.load import from_tree
+from harness.study.training_options import Train
 from harness.training.key_mask import hiding
 from harness.training.pack_state import Training
 from results.report.report import write_report

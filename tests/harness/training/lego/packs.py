@@ -1,7 +1,8 @@
 """Packs of models on LEGO."""
 
 from harness.planning.pack import Pack, Replicate
-from harness.study.config import Condition, Train, build
+from harness.study.config import Condition, build
+from harness.study.training_options import Train
 
 TRAIN = {"batch": 6, "optimizer": "adam", "lr": 3e-3, "weight_decay": 0.0, "warmup": 0, "schedule": "constant"}
 

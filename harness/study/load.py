@@ -7,7 +7,7 @@ does not inherit `heads`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         sets=sets,
         source=mapping(merged, "source"),
         scale=scale,
-        reductions=reductions_of(sources),
+        reductions=reductions_of(sources, {point.condition for point in points}),
         overrides=tuple(overrides),
         evaluate_seed=seed,
         curve_every=curve_every,
@@ -526,18 +526,26 @@ def _wandb(merged: Tree) -> tuple[str, str]:
     return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)
 
 
-def reductions_of(sources: Sources) -> tuple[str, ...]:
-    """What is smaller than in the paper: what the file lists, and what the scale changes, as "path: old -> new"."""
-    return (*texts(sources.merged, "reductions"), *_reductions(sources.base, sources.smaller))
+def reductions_of(sources: Sources, kept: Collection[str] | None = None) -> tuple[str, ...]:
+    """What is smaller than in the paper: what the file lists, and what the scale changes, as "path: old -> new".
+
+    What the command line sets instead counts, and of conditions only those that are `kept`; None for all.
+    """
+    return (*texts(sources.merged, "reductions"), *_reductions(sources, kept))
 
 
-def _reductions(base: Tree, smaller: Tree) -> list[str]:
-    """What a scale changes, as "path: old -> new"."""
+def _reductions(sources: Sources, kept: Collection[str] | None) -> list[str]:
+    base = sources.base
     defaults = {f"train.{name}": value for name, value in asdict(Train()).items()}
     old = defaults | dict(leaves(nested(base, "the study", unique=False)))
+    instead = dict(leaves(nested(sources.given, "the command line", unique=False)))
     out = []
-    for path, new in leaves(nested(smaller, "scales", unique=False)):
+    for path, value in leaves(nested(sources.smaller, "scales", unique=False)):
+        section, _, rest = path.partition(".")
+        if section == "conditions" and kept is not None and not any(rest.startswith(f"{name}.") for name in kept):
+            continue
         before = ", ".join(mapping(base, "conditions")) if path == "only" else old.get(path, "unset")
+        new = instead.get(path, value)
         after = ", ".join(map(str, new)) if path == "only" and isinstance(new, list) else new
         if before != after:
             out.append(f"{'conditions' if path == 'only' else path}: {short(before)} -> {short(after)}")

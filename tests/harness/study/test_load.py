@@ -193,14 +193,14 @@ def test_what_the_command_line_sets_instead_of_a_scale_is_no_reduction_of_it():
         "laptop": {
             "train": {"steps": 10, "batch": 8},
             "conditions": {"a": {"model": {"layers": 1}}, "b": {"model": {"layers": 1}}},
-            "replicates": 2,
+            "replicates": 1,
         }
     }
     conditions = {"a": {"model": {"layers": 2}}, "b": {"model": {"layers": 3}}}
     study = small_study(
         "scale=laptop", "train={steps: 15, batch: 16}", "only=[b]", "replicates=30", conditions=conditions, scales=scales
     )
-    assert study.reductions == ("train.steps: 20 -> 15", "conditions.b.model.layers: 3 -> 1", "replicates: 1 -> 30")
+    assert study.reductions == ("train.steps: 20 -> 15", "conditions.b.model.layers: 3 -> 1", "replicates: 2 -> 30")
 
 
 def test_a_bare_off_is_no_truth_value():

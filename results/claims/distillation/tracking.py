@@ -57,6 +57,6 @@ TRACK = Claim(
     10,
     "10 replicates: a median of which the interval is bounded on both sides",
     student_tracks_teacher,
-    "distillation/p10",
+    "distillation/p1",
     of_factor=True,
 )

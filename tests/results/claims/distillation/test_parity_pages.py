@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from results.claims import verdicts
+from results.claims import scoreboard, verdicts
 from results.rows.accuracy_curves import watch
 from results.rows.study_rows import read_study
 from results.store.manifest import manifest_of
@@ -66,3 +66,29 @@ def test_attention_of_p9_is_that_of_the_page(page):
     assert at[600] == [33, 33]
     assert "It is 32 at the beginning and 33 at step 600" in page
     assert f"it is {at[900][0]} and {at[900][1]}; then it stays, at {at[4000][0]} and {at[4000][1]}" in page
+
+
+def test_levels_of_a_tree_are_told_as_the_two_studies_have_them(page):
+    said = {}
+    for name in ("p11", "p11-finer"):
+        (verdict,) = scoreboard(opened(name))
+        seen = verdict.finding.measured
+        good, of, tied, low, high = re.search(
+            r"one by one in (\d+) of (\d+), and in (\d+) more .* \[([\d.]+), ([\d.]+)\]", seen
+        ).groups()
+        said[name] = verdict, good, of, tied, f"{100 * float(low):.1f} to {100 * float(high):.1f} %", seen
+    verdict, good, of, tied, interval, seen = said["p11-finer"]
+    assert f"at different steps: *{verdict.verdict}*, by {of} fresh seeds" in page
+    assert f"In {good} of {of} teachers each level stands out most at a step of its own" in page
+    assert f"In {tied} more, all that speaks against it" in page
+    assert f"neither way: the interval is {interval}." in page
+    root, *below = re.findall(r"at step ([\d,]+), ([\d.]+) times", seen)
+    assert (
+        f"of the root stand out most at step {root[0]}, and those of the two nodes below it at {below[0][0]} and {below[1][0]}"
+        in page
+    )
+    assert {round(float(times)) for _, times in (root, *below)} == {6, 7}
+    verdict, good, of, tied, interval, _ = said["p11"]
+    assert (
+        f"(`p11`) it was *{verdict.verdict}*: {good} of {of}, and {tied} with a shared step, an interval of {interval}." in page
+    )

@@ -1,0 +1,44 @@
+"""The numbers on (abab)* in the section "Learning from a part of the labels" of docs/studies/automata are those of the rows."""
+
+import re
+from pathlib import Path
+
+from results.claims import scoreboard
+from results.store.tables import open_store
+
+PAGE = Path("docs/studies/automata/README.md").read_text(encoding="utf-8")
+SECTION = " ".join(PAGE.partition("## Learning from a part of the labels")[2].partition("\n## ")[0].split())
+
+
+def positions(study):
+    """The verdict on A4-positions, and by law of words: seeds that learn with linear positions, their median, P and its interval."""
+    (verdict,) = (each for each in scoreboard(open_store("docs/studies/automata", study)) if each.claim.id == "A4-positions")
+    found = re.findall(
+        r"learned by 10 of 10 with sinusoidal positions, by (\d+) of 10 with linear ones .*?_linear: best [\d.]+, median ([\d.]+); "
+        r"linear errs \S+ \(P = ([\d.]+) \[([\d.]+), ([\d.]+)\]\)",
+        verdict.finding.measured,
+    )
+    assert len(found) == 2
+    return verdict.verdict, found
+
+
+def test_positions_on_the_thesis_own_length():
+    verdict, (alone, half) = positions("a4-positions")
+    assert f"harder to learn: *{verdict}*, by ten fresh seeds" in SECTION
+    assert (alone[0], half[0]) == ("0", "0")
+    assert f"Their medians are {alone[1]} and {half[1]}" in SECTION
+    assert alone[2:] == half[2:]
+    assert f"P = {alone[2]} [{alone[3]}, {alone[4]}] on either distribution" in SECTION
+
+
+def test_positions_on_shorter_words():
+    verdict, (alone, half) = positions("a4")
+    assert f"(`a4`) it was *{verdict}*: with linear positions {alone[0]} and {half[0]} of 10 seeds" in SECTION
+    assert f"the medians are {alone[1]} and {half[1]}." in SECTION
+
+
+def test_the_more_frequent_label_is_right_as_often_as_the_page_says():
+    """Of 40 tokens of ababab… every fourth is accepted; a uniform word still is one at token 4k with probability 16^-k."""
+    alone = 1 - 10 / 40
+    half = (alone + 1 - sum(16.0**-k for k in range(1, 11)) / 40) / 2
+    assert f"has about {alone:.2f} and {half:.2f} right" in SECTION

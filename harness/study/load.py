@@ -108,7 +108,7 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         sets=sets,
         source=mapping(merged, "source"),
         scale=scale,
-        reductions=reductions_of(sources, {point.condition for point in points}),
+        reductions=reductions_of(sources, {point.condition for point in points if point.condition}),
         overrides=tuple(overrides),
         evaluate_seed=seed,
         curve_every=curve_every,

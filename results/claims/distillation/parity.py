@@ -206,7 +206,7 @@ R3 = Claim(
 P8 = Claim(
     "PD-P8",
     "A transformer of one checkpoint inside its teacher's transition and then the last, at a low temperature, is right sooner than one of "
-    "the last alone at any temperature that was run, 1 among them, and than one of labels.",
+    "the last alone at any temperature that was run, among them 1, and than one of labels.",
     f"{_SOURCE}, figure 4.16, and 4.17: temperatures of 0.01 and below are alike",
     "accuracy that counts as right",
     10,

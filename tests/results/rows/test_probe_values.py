@@ -28,4 +28,5 @@ def test_an_item_that_is_not_there_is_a_fault_of_the_store(find):
 
 
 def test_items_of_another_form_name_no_node():
-    assert _peaks({1: {"node=2 degree=2 inside": 3.0, "node=2 degree=2 outside": 1.0, "nodes": 9.0, "": 9.0}}) == {2: (1, 3.0)}
+    sets = {f"node={node} degree=2 {word}": value for node in (2, 4) for word, value in (("inside", 3.0), ("outside", 1.0))}
+    assert _peaks({1: sets | {"nodes": 9.0, "": 9.0}}) == {2: (1, 3.0), 4: (1, 3.0)}

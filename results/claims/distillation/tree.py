@@ -1,6 +1,8 @@
 """PD-P11 and PD-P12: which levels of a tree of parities a teacher finds when, and which checkpoints teach it (Panigrahi et al. 2025)."""
 
+import json
 from collections.abc import Mapping
+from math import comb
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.compare import above, between, probability
@@ -93,9 +95,9 @@ def _one_by_one(nodes: Mapping[int, tuple[int, float]], steps: Mapping[int, Mapp
 def best_pair_is_inside(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     """Compare by seed the final accuracy of each pair inside the transition with all pairs that have one outside and all single ones.
 
-    The claim holds where one pair is above all of these, and is refuted where every pair is below one of them; intervals are
-    corrected for the number of pairs, and of these others. A pair whose checkpoint outside teaches as the last one does is a single
-    one, as the thesis takes its pairs with 6M to be.
+    The claim holds where one pair is above all of these, and is refuted where every two of the single ones are a pair and every pair
+    is below one of them; intervals are corrected for the number of pairs, and of these others. A pair whose checkpoint outside teaches
+    as the last one does is a single one, as the thesis takes its pairs with 6M to be.
     """
     test = in_distribution_set(evidence)
     members: dict[str, list[Condition]] = {"pair inside": [], "pair with one outside": [], "single one inside": []}
@@ -106,6 +108,10 @@ def best_pair_is_inside(evidence: Evidence, terms: Terms, needs: int) -> Finding
     empty = [kind for kind, conditions in members.items() if not conditions]
     if empty:
         settle(NOT_RUN, f"no student is of a {empty[0]}")
+    inside = frozenset[str]().union(*(_rules(condition) for condition in members["single one inside"]))
+    for condition in members["pair inside"]:
+        if not _rules(condition) <= inside:
+            settle(NOT_RUN, f"a checkpoint of {condition.name} has no student of it alone")
     everyone = [condition for conditions in members.values() for condition in conditions]
     require(everyone, [test], needs)
     _gate_learned(max(_teachers(evidence), key=lambda teacher: teacher.settings["model.width"]), test, terms.gate)
@@ -127,14 +133,24 @@ def best_pair_is_inside(evidence: Evidence, terms: Terms, needs: int) -> Finding
     closest = (min(names, key=lambda rival: tests[best][rival][0]) for names in (outside, single))
     texts = [f"{rival} ({median(accuracy[rival]):.3f}), {probability(*tests[best][rival])}" for rival in closest]
     alike = all(any(accuracy[name] == accuracy[other] for other in single) for name in outside)
+    all_pairs = len({_rules(condition) for condition in members["pair inside"]}) == comb(len(inside), 2)
     return decide(
         max(lowest.values()) > 0.5,
-        max(highest.values()) < 0.5,
+        all_pairs and max(highest.values()) < 0.5,
         f"accuracy at the end, medians of seeds: {median(accuracy[best]):.3f} of the best pair, {best}; higher than the closest pair "
         f"with one outside, {texts[0]}; than the closest single one, {texts[1]}"
         f"{'; all pairs with one outside end exactly as single ones, so it teaches as the last one does' if alike else ''}",
         f"one pair must be higher by more than {terms.value:g} than each of all those, in most seeds, in intervals corrected for the "
-        "choice of pair",
+        f"choice of pair{'' if all_pairs else '; as not every two single ones are a pair here, nothing can refute it'}",
+    )
+
+
+def _rules(condition: Condition) -> frozenset[str]:
+    """What leads to the checkpoints of a student, but for the last one."""
+    return frozenset(
+        json.dumps(checkpoint["at"], sort_keys=True)
+        for checkpoint in condition.settings["stage.teacher.checkpoints"]
+        if checkpoint["at"] != "last"
     )
 
 

@@ -137,6 +137,24 @@ def test_the_best_pair_counts_against_the_best_of_the_others(plans, accuracy, ve
     assert judged(plans["p12"], "PD-P12", accuracy).verdict == verdict
 
 
+FEWER = "[teacher,a,b,c,d,e,c_d,c_f,d_f]"
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "verdict"), [(ends(), REPRODUCED), (ends(single=0.995), TOO_FEW), (one("a", 1.0, ends()), TOO_FEW)]
+)
+def test_one_pair_can_show_that_there_is_one_and_not_that_there_is_none(accuracy, verdict):
+    found = judged(planned("p12", overrides=[f"only={FEWER}"]), "PD-P12", accuracy)
+    assert found.verdict == verdict
+    assert "nothing can refute it" in found.finding.reason
+
+
+def test_a_pair_needs_students_of_each_of_its_checkpoints_alone():
+    found = judged(planned("p12", overrides=[f"only={FEWER.replace('d,e', 'e')}"]), "PD-P12", ends())
+    assert found.verdict == NOT_RUN
+    assert "a checkpoint of c_d" in found.finding.reason
+
+
 def test_pairs_that_are_single_ones_are_told(plans):
     found = judged(plans["p12"], "PD-P12", ends(outside=0.9, single=0.9))
     assert "0.990 of the best pair" in found.finding.measured

@@ -22,7 +22,7 @@ from results.grouping import grouped
 from results.rows.plural import counted
 from results.store.filesystem import content, info_of, join, listing
 from results.store.manifest import FOLDER, NEWEST, newest_manifest
-from results.store.parquet import COMPACTED, SUFFIX, serialise
+from results.store.parquet import COMPACTED, SUFFIX, densest
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.seal import state
 from results.store.tables import (
@@ -104,7 +104,7 @@ def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tupl
     target = f"{COMPACTED}{hashlib.sha256(repr(contents).encode()).hexdigest()[:16]}{SUFFIX}"
     for table, kept in rows.items():
         if kept.num_rows:
-            write_bytes(store, f"{table}/{target}", min((serialise(order, dense=True) for order in _orders(kept)), key=len))
+            write_bytes(store, f"{table}/{target}", densest(_orders(kept)))
     with ThreadPoolExecutor(1 if store.is_local else 8) as threads:  # an object store takes tens of milliseconds for each
         for table, names in files.items():
             older = [name for name in names if name != target]

@@ -241,7 +241,7 @@ def test_a_schema_of_a_million_columns_and_rows_that_no_file_can_hold_are_refuse
         for f in rows.schema
     }
     sink = io.BytesIO()
-    pq.write_table(pa.table(same).cast(rows.schema), sink, compression="zstd")
+    pq.write_table(pa.table(same).cast(rows.schema), sink, compression="zstd", max_rows_per_page=count, data_page_size=2**30)
     assert len(sink.getvalue()) * parquet.MOST_ROWS < count
     store.write_bytes(at, "curves/fd-2.parquet", sink.getvalue())
     with pytest.raises(ValueError, match="claims 3000000 rows in"):

@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_file_of_many_rows_has_one_copy():
 
 def _dense(rows: pa.Table) -> int:
     """The size of the denser file, which holds the same rows and only once."""
-    data = parquet.serialise(rows, dense=True)
+    data = parquet.densest([rows])
     assert parquet.deserialise(data).cast(SCHEMAS["curves"]).equals(rows)
     assert second_copy.from_file(data, "curves") is None
     return len(data)
@@ -89,7 +90,7 @@ def test_the_denser_file_is_a_tenth_smaller_than_either_encoding_at_the_usual_le
 @pytest.mark.parametrize("table", ["replicates", "evaluations", "curves"])
 def test_the_denser_file_leaves_out_what_no_reader_asks_for_and_keeps_the_types(table):
     rows = pack_tables("fd-1", ["a", "d"])[table].cast(SCHEMAS[table])
-    data = parquet.serialise(rows, dense=True)
+    data = parquet.densest([rows])
     assert parquet.deserialise(data).schema.remove_metadata() == SCHEMAS[table].remove_metadata()
     columns = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0)
     assert not any(columns.column(index).is_stats_set for index in range(columns.num_columns))
@@ -208,3 +209,15 @@ def test_a_file_among_many_that_is_named_for_another_pack_has_nulls_or_is_damage
     write_bytes(at, "curves/fd-2.parquet", data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
     with pytest.raises(DamagedFile, match=r"curves/fd-2\.parquet can't be read"):
         read(at, "curves")
+
+
+def test_a_million_rows_that_are_all_alike_are_read_back(tmp_path):
+    """They take the fewest bytes for each row, and a reader refuses files that claim more rows than so few bytes can hold."""
+    row = {"key": "a", "stage": 0, "pack": "fd-1", "step": 1, "metric": "loss", "value": 0.5}
+    one = pa.Table.from_pylist([row], SCHEMAS["curves"])
+    rows = one.take(pa.array(np.zeros(10**6, dtype=np.int64)))
+    for data in (parquet.serialise(rows), parquet.densest([rows])):
+        assert len(data) < 10**6 / 40
+        (tmp_path / "compacted-0.parquet").write_bytes(data)
+        whole = parquet.read_file(pyarrow.fs.LocalFileSystem(), f"{tmp_path}/compacted-0.parquet", "curves", ["value"])
+        assert whole.num_rows == 10**6

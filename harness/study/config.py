@@ -399,3 +399,12 @@ def refuse_unknown(given: Iterable[str], keys: Iterable[str], where: str) -> Non
     for name in given:
         if name not in keys:
             raise StudyError(f"{where} has no key {str(name)[:100]!r}{nearest(name, keys) or '; keys: ' + ', '.join(keys)}")
+
+
+def one_of(value: Value, name: str, choices: tuple[str, ...]) -> str:
+    """StudyError unless a value is one of the choices."""
+    if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
+        value = "on" if value else "off"
+    if value not in choices:
+        raise StudyError(f"{name} = {value!r} must be {' or '.join(choices)}{nearest(value, choices)}")
+    return str(value)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.study import run_options
 from harness.study.conditions import conditions_of
 from harness.study.config import (
     Condition,
@@ -23,13 +24,12 @@ from harness.study.config import (
     keep_steps,
     keep_tail,
     nearest,
+    one_of,
     refuse_unknown,
 )
 from harness.study.identity import canonical
-from harness.study.limits import MOST_REPLICATES, MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
+from harness.study.limits import MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
 from harness.study.seeds import replaces_seeds
-from harness.study.slot_kinds import Kind
-from harness.study.slot_kinds import parse as parse_kinds
 from harness.study.sweep import (
     HASHED,
     TRAINED,
@@ -58,11 +58,10 @@ from harness.study.tree import (
     texts,
     typed,
 )
-from results.dashboards.dashboard_count import RUNS, check_count
+from results.dashboards.dashboard_count import check_count
 from results.errors import StudyError
 from results.plain_values import Tree, Value
 from results.statistics.adaptive_rules import Rule, first_look, parse
-from results.store.filesystem import check_uri
 from results.store.tables import KEPT, MOST_NAME
 
 KEYS = (
@@ -71,8 +70,6 @@ KEYS = (
     *HASHED,
     "stages",
 )
-_CHOICES = {"executor": ("auto", "ray", "local"), "leases": ("on", "off")}
-_WANDB = ("off", "offline", "online")
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Study:
@@ -115,18 +112,18 @@ def from_tree(tree: Tree, overrides: Sequence[str] = (), where: str = "the study
         watch=watch,
         metrics=_metrics(merged, conditions) if experimental else {},
         keep=_keep(merged),
-        pack_size=_pack_size(merged),
+        pack_size=run_options.pack_size(merged),
         compile=typed(mapping(merged, "pack"), "compile", bool, False, "pack."),
-        device=_device(merged),
-        executor=_executor(merged),
-        leases=_choice(merged, "leases", "on") == "on",
-        store=_store(merged),
-        wandb=_wandb(merged)[0],
-        wandb_runs=_wandb(merged)[1],
+        device=run_options.device(merged),
+        executor=run_options.executor(merged),
+        leases=run_options.leases(merged),
+        store=run_options.store(merged),
+        wandb=run_options.wandb(merged)[0],
+        wandb_runs=run_options.wandb(merged)[1],
         tensorboard=typed(merged, "tensorboard", str, ""),
         claims=_claims(base, merged, experimental),
         adaptive=None if rule is None else asdict(rule),
-        slots=_slots(merged),
+        slots=run_options.slots(merged),
     )
     if not experimental:
         for condition in study.conditions:
@@ -186,7 +183,7 @@ def sources_of(tree: Tree, overrides: Sequence[str] = (), where: str = "the stud
     refuse_emptying(given, base, smaller)
     refuse_unknown(smaller, [key for key in KEYS if key not in ("scale", "scales", "name")], f"scales.{scale}")
     named = ((base, where), (smaller, f"scales.{scale}"), (given, "the command line"))
-    first, second, last = (_with_wandb(_one_spelling(words, source)) for words, source in named)
+    first, second, last = (run_options.with_wandb(_one_spelling(words, source)) for words, source in named)
     merged = resolve(_merge_with_rule(_merge_with_rule(first, second), last), where)
     return Sources(scale, base, smaller, given, (("study", first), (f"scale {scale}", second), ("command line", last)), merged)
 
@@ -262,7 +259,7 @@ def _metrics(merged: Tree, conditions: Sequence[Condition]) -> dict[str, Metric]
     metrics = {name: Metric(better) for kind in built_in if kind is not None for name, better in kind.metrics.items()}
     for name, better in mapping(node, "metrics", "evaluate.").items():
         refuse_unprintable(name, "a metric", "evaluate.metrics")
-        metrics[name] = Metric(_one_of(better, f"evaluate.metrics.{name}", ("lower", "higher")))
+        metrics[name] = Metric(one_of(better, f"evaluate.metrics.{name}", ("lower", "higher")))
     return metrics
 
 
@@ -456,74 +453,6 @@ def _validate_watch(study: Study) -> None:
             f"evaluate.watch.lags = {lags} is too large for condition {shortest.label}, whose strings have {shortest.task.tokens} tokens: "
             f"write at most {shortest.task.tokens - 1}"
         )
-
-
-def _pack_size(merged: Tree) -> int | None:
-    pack = mapping(merged, "pack")
-    refuse_unknown(pack, ("size", "compile"), "pack")
-    return None if pack.get("size", "auto") == "auto" else count(pack, "size", "pack.", " or auto", MOST_REPLICATES)
-
-
-def _store(merged: Tree) -> str:
-    store = typed(merged, "store", str, "runs")
-    check_uri(store)
-    return store
-
-
-def _device(merged: Tree) -> str:
-    device = typed(merged, "device", str, "auto")
-    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", device):
-        raise StudyError(f"device = {device!r} must be auto, cpu, cuda or cuda:<number>")
-    return device
-
-
-def _executor(merged: Tree) -> str:
-    """The executor as written, except that `auto` with one GPU by its number is this process."""
-    executor, device = _choice(merged, "executor", "auto"), _device(merged)
-    if not device.startswith("cuda:"):
-        return executor
-    if executor == "ray":
-        raise StudyError(
-            f"device = {device} names one GPU, and executor = ray takes all of them: write executor=local, or device=cuda"
-        )
-    return "local"
-
-
-def _slots(merged: Tree) -> tuple[Kind, ...]:
-    if merged.get("slots") is None:
-        return ()
-    for key, fitting, why in (
-        ("device", ("auto",), "each of the slots has its own"),
-        ("executor", ("auto", "ray"), "the slots are Ray's"),
-    ):
-        if merged.get(key, "auto") not in fitting:
-            raise StudyError(f"{key} = {merged[key]!r} beside slots: leave one of them out, {why}")
-    return parse_kinds(merged["slots"])
-
-
-def _choice(merged: Tree, key: str, default: str) -> str:
-    return _one_of(merged.get(key, default), key, _CHOICES[key])
-
-
-def _one_of(value: Value, name: str, choices: tuple[str, ...]) -> str:
-    if isinstance(value, bool):  # YAML 1.1 reads a bare `off` as false
-        value = "on" if value else "off"
-    if value not in choices:
-        raise StudyError(f"{name} = {value!r} must be {' or '.join(choices)}{nearest(value, choices)}")
-    return str(value)
-
-
-def _with_wandb(tree: Tree) -> Tree:
-    """`wandb: offline` as `wandb: {mode: offline}`, so that a file's and the command line's words merge."""
-    value = tree.get("wandb", {})
-    return tree if isinstance(value, dict) else tree | {"wandb": {"mode": value}}
-
-
-def _wandb(merged: Tree) -> tuple[str, str]:
-    """(mode of W&B, what gets a run of its own beside the study)."""
-    node = mapping(merged, "wandb")
-    refuse_unknown(node, ("mode", "runs"), "wandb")
-    return _one_of(node.get("mode", "offline"), "wandb", _WANDB), _one_of(node.get("runs", "study"), "wandb.runs", RUNS)
 
 
 def reductions_of(sources: Sources, kept: Collection[str] | None = None) -> tuple[str, ...]:

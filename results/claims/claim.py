@@ -50,9 +50,10 @@ class Claim:
     are, never by name. needs: replicates of each condition below which nothing is decided. power: what that many replicates show with a
     chance of 80 %. study: the one that decides the claim, as FAMILY/NAME; "" where no study does. of_experiments: whether the rows are
     values of experiments, and not errors of trained models. of_factor: whether the value is a factor of at least 1, which is divided by.
-    study_reduced: whether that study is smaller than the paper's, so that none is at the paper's own size. command: what makes the
-    rows where no study does, such as "manyseeds language-model". paper_value: the number that the paper gives for `value`; None where
-    it gives none, so that the value is a threshold of ours.
+    of_share: whether it is a share, an accuracy, a correlation, or a difference of two, from -1 to 1. study_reduced: whether that study is
+    smaller than the paper's, so that none is at the paper's own size. command: what makes the rows where no study does, such as
+    "manyseeds language-model". paper_value: the number that the paper gives for `value`; None where it gives none, so that the value is
+    a threshold of ours.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Claim:
     study: str = ""
     of_experiments: bool = False
     of_factor: bool = False
+    of_share: bool = False
     study_reduced: bool = False
     paper_value: float | None = None
     command: str = ""
@@ -151,6 +153,8 @@ def terms_of(claim: Claim, node: Value) -> Terms:
             raise StudyError(f"{where}.{name} = {node[name]!r} must be a whole number of at least 1")
     if "of" in node and not 0 <= node["value"] <= 1:
         raise StudyError(f"{where}.value = {node['value']} must be a share from 0 to 1 where `of` is given")
+    if claim.of_share and not abs(node["value"]) <= 1:
+        raise StudyError(f"{where}.value = {node['value']} must be at most 1, and not in percent: it is the {claim.quantity}")
     if not 0 <= node.get("gate", 0) <= 1:
         raise StudyError(f"{where}.gate = {node['gate']} must be a share from 0 to 1")
     if node.get("replicates", claim.needs) < claim.needs:

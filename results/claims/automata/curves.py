@@ -65,4 +65,5 @@ A2 = Claim(
     "10 runs: a loss that 15 % of them have",
     accuracy_is_lost_again,
     "automata/a2",
+    of_share=True,
 )

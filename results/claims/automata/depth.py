@@ -229,6 +229,7 @@ A1 = Claim(
     some_depth_suffices,
     _A1,
     paper_value=0.99,
+    of_share=True,
 )
 A1_DEPTH = Claim(
     "A1-depth",
@@ -249,6 +250,7 @@ A1_SEEDS = Claim(
     "20 replicates: a gap where 32 cells are compared and the best is alone",
     seeds_differ,
     _A1,
+    of_share=True,
 )
 A1_ORDER = Claim(
     "A1-order",

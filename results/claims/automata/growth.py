@@ -62,4 +62,5 @@ D1 = Claim(
     "5 replicates: a depth at which 28 % of them succeed shows one that does",
     only_non_solvable_grow,
     "automata/depth_by_length",
+    of_share=True,
 )

@@ -172,6 +172,7 @@ A7 = Claim(
     RANKS,
     longer_words_fail,
     "automata/a7",
+    of_share=True,
 )
 A7_SHIFT = Claim(
     "A7-shift",
@@ -192,6 +193,7 @@ A7_RECENCY = Claim(
     "10 replicates of each: a median of which the interval is bounded on both sides",
     recency_is_what_helps,
     "automata/a7",
+    of_share=True,
 )
 A8 = Claim(
     "A8",

@@ -128,6 +128,7 @@ A6 = Claim(
     RANKS,
     parity_falls_off,
     "automata/a6",
+    of_share=True,
 )
 A6_LOW = Claim(
     "A6-low",

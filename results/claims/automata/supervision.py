@@ -165,6 +165,7 @@ A4 = Claim(
     "10 replicates: a success that 15 % of them have; 25, as in the thesis, show that there is none",
     a_part_of_the_state_suffices,
     "automata/a4",
+    of_share=True,
 )
 A4_POSITIONS = Claim(
     "A4-positions",
@@ -185,4 +186,5 @@ A5 = Claim(
     RANKS,
     few_labels_hurt_the_transformer,
     "automata/a5",
+    of_share=True,
 )

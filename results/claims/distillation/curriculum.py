@@ -158,4 +158,5 @@ R6_WIDTH = Claim(
     "10 replicates: that the widest is before the narrowest, where it is in 98 % of pairs",
     wider_is_earlier,
     "distillation/p4",
+    of_share=True,
 )

@@ -121,4 +121,5 @@ R5 = Claim(
     "10 replicates: that most are, where 97 % of all are in all six comparisons",
     progress_is_better,
     "distillation/p13",
+    of_share=True,
 )

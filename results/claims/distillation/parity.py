@@ -191,6 +191,7 @@ R2 = Claim(
     "10 replicates, six comparisons: that it is, where each holds in 99.6 % of all pairs; 20: in 94 %",
     partial(sooner, faster=MIDDLE, others=(BEGIN, END, ONE_SHOT)),
     "distillation/p2",
+    of_share=True,
 )
 R3 = Claim(
     "PD-R3",
@@ -202,6 +203,7 @@ R3 = Claim(
     "10 replicates, six comparisons: that it does, where each holds in 99.6 % of all pairs; 20: in 94 %",
     partial(sooner, faster=PROGRESSIVE, others=(ONE_SHOT, LABELS)),
     "distillation/p1",
+    of_share=True,
 )
 P8 = Claim(
     "PD-P8",
@@ -213,4 +215,5 @@ P8 = Claim(
     "10 replicates, three comparisons: that it is, where each holds in 99.4 % of all pairs",
     partial(sooner, faster=MIDDLE, others=(ONE_SHOT, LABELS), temperature=0.01, alone=1.0),
     "distillation/p8",
+    of_share=True,
 )

@@ -139,6 +139,7 @@ P13 = Claim(
     partial(better, first=PROGRESSIVE, second=ONE_SHOT, of=MASKED),
     "distillation/p13",
     paper_value=0.023,
+    of_share=True,
 )
 P13_ONE_SHOT = Claim(
     "PD-P13-one-shot",
@@ -150,6 +151,7 @@ P13_ONE_SHOT = Claim(
     partial(better, first=ONE_SHOT, second=LABELS, of=MASKED),
     "distillation/p13",
     paper_value=0.0215,
+    of_share=True,
 )
 P13_LABELS = Claim(
     "PD-P13-labels",
@@ -161,6 +163,7 @@ P13_LABELS = Claim(
     partial(better, first=PROGRESSIVE, second=LABELS, of=MASKED),
     "distillation/p13",
     paper_value=0.0445,
+    of_share=True,
 )
 R7 = Claim(
     "PD-R7",
@@ -172,6 +175,7 @@ R7 = Claim(
     _MOST,
     partial(better, first=PROGRESSIVE, second=ONE_SHOT, of=NEXT, criterion=True),
     "distillation/gpt2",
+    of_share=True,
 )
 R7_HORIZON = Claim(
     "PD-R7-horizon",
@@ -182,6 +186,7 @@ R7_HORIZON = Claim(
     _MOST,
     partial(shrinks, along="horizon"),
     "distillation/gpt2",
+    of_share=True,
 )
 R7_TOKENS = Claim(
     "PD-R7-tokens",
@@ -192,4 +197,5 @@ R7_TOKENS = Claim(
     _MOST,
     partial(shrinks, along="level"),
     "distillation/gpt2",
+    of_share=True,
 )

@@ -161,4 +161,5 @@ R4 = Claim(
     "10 replicates: that it is, where it is best by 0.04 and single students of a checkpoint have a standard deviation of 0.015",
     best_where_robust_peaks,
     "distillation/p14",
+    of_share=True,
 )

@@ -140,4 +140,5 @@ R6 = Claim(
     "5 replicates of 4 numbers of heads: along one of 3 axes, a fall of 0.8 standard deviations of the seeds with each doubling",
     more_heads_are_sooner,
     "distillation/p6",
+    of_share=True,
 )

@@ -195,4 +195,5 @@ P12 = Claim(
     "10 replicates, ten pairs: that one does, where it is the best of all in 98 % of all seeds",
     best_pair_is_inside,
     "distillation/p12",
+    of_share=True,
 )

@@ -148,6 +148,7 @@ DY3 = Claim(
     uniform_attention_suffices,
     "dyck/balance",
     paper_value=0.99,
+    of_share=True,
 )
 DY4 = Claim(
     "DY4",
@@ -158,6 +159,7 @@ DY4 = Claim(
     "40 pairs of seeds: shown where four in five of all pairs are lower, in each of the four comparisons",
     penalty_lowers_violation_and_long_errors,
     "dyck/balance",
+    of_share=True,
 )
 DY5 = Claim(
     "DY5",
@@ -168,6 +170,7 @@ DY5 = Claim(
     "40 replicates: a correlation below -0.43 on whole strings is shown, and one on prefixes that is 0.6 higher",
     violation_goes_with_long_errors,
     "dyck/balance",
+    of_share=True,
 )
 DY7 = Claim(
     "DY7",
@@ -178,6 +181,7 @@ DY7 = Claim(
     "80 replicates: a correlation below -0.31 on whole strings is shown, and one on prefixes that is 0.43 higher",
     partial(violation_goes_with_long_errors, scored="stack", sure=0.8),
     "dyck/mass",
+    of_share=True,
 )
 DY6 = Claim(
     "DY6",

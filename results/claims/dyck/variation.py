@@ -111,4 +111,5 @@ DY2 = Claim(
     "40 replicates: shown where the part is 0.7 and the variation of pairs spreads by its own size",
     varies_more_than_a_part_of_random,
     "dyck/variation",
+    of_share=True,
 )

@@ -297,6 +297,7 @@ R7 = Claim(
     "25 replicates of each of 44 conditions: three that improve both in 95 % of them refute it in 35 % of the studies",
     nothing_improves_both,
     "flipflop/choices",
+    of_share=True,
 )
 R8 = Claim(
     "R8",
@@ -307,4 +308,5 @@ R8 = Claim(
     "15 replicates of up to 4 sharpened conditions: one of which 90 % of the replicates have no error is caught",
     sharpened_still_err,
     "flipflop/verdicts",
+    of_share=True,
 )

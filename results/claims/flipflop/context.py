@@ -89,4 +89,5 @@ T0 = Claim(
     "8 replicates of one model: a median of which the interval is bounded on both sides",
     limited_context_fails,
     "flipflop/context",
+    of_share=True,
 )

@@ -167,6 +167,7 @@ R4 = Claim(
     rare_strings_help_most,
     "flipflop/verdicts",
     paper_value=0.24,
+    of_share=True,
 )
 R5 = Claim(
     "R5",

@@ -76,4 +76,5 @@ R3 = Claim(
     "100 strings of a length: an accuracy of 65 % is told from a guess",
     longer_is_worse,
     command="manyseeds language-model",
+    of_share=True,
 )

@@ -148,6 +148,7 @@ R1 = Claim(
     "15 replicates without in-distribution error: shown where 85 % of all replicates err",
     irregular_tail,
     "flipflop/verdicts",
+    of_share=True,
 )
 R1_ITERATES = Claim(
     "R1-iterates",
@@ -158,6 +159,7 @@ R1_ITERATES = Claim(
     "15 replicates without in-distribution error: shown where errors come back in 85 % of them",
     errors_come_back,
     "flipflop/verdicts",
+    of_share=True,
 )
 R2 = Claim(
     "R2",
@@ -170,4 +172,5 @@ R2 = Claim(
     lstm_never_errs,
     "flipflop/verdicts",
     paper_value=1.0,
+    of_share=True,
 )

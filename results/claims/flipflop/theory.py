@@ -133,6 +133,7 @@ T2 = Claim(
     15,
     "15 replicates: that most dilute, where 85 % of all do",
     attention_dilutes,
+    of_share=True,
 )
 T3 = Claim(
     "T3",
@@ -143,4 +144,5 @@ T3 = Claim(
     "15 failing replicates: an association, where all are told and at least 2 have the rarer sign",
     margin_predicts_failure,
     "flipflop/simulation",
+    of_share=True,
 )

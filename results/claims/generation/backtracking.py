@@ -209,6 +209,7 @@ BT1 = Claim(
     errors_fall_with_quota_and_stride,
     _STUDY,
     study_reduced=True,
+    of_share=True,
 )
 BT2 = Claim(
     "BT2",
@@ -245,6 +246,7 @@ BT3 = Claim(
     needed_backtracks_are_predicted,
     _STUDY,
     study_reduced=True,
+    of_share=True,
 )
 BT4 = Claim(
     "BT4",
@@ -256,6 +258,7 @@ BT4 = Claim(
     most_probable_tokens_matter,
     _STUDY,
     study_reduced=True,
+    of_share=True,
 )
 BT5 = Claim(
     "BT5",

@@ -216,4 +216,5 @@ VGB2_TARGET = Claim(
     target_at_leaves,
     "generation/long_run",
     of_experiments=True,
+    of_share=True,
 )

@@ -181,6 +181,7 @@ L3 = Claim(
     MEDIAN,
     two_bands,
     "lego/lego_s5",
+    of_share=True,
 )
 L4 = Claim(
     "L4",
@@ -203,4 +204,5 @@ L5 = Claim(
     "10 replicates: that most do, where 92 % of all do",
     one_band_falls,
     "lego/lego_s5",
+    of_share=True,
 )

@@ -203,6 +203,7 @@ L1 = Claim(
     MEDIAN,
     simply_transitive_goes_far,
     "lego/lego_groups",
+    of_share=True,
 )
 L2 = Claim(
     "L2",
@@ -214,4 +215,5 @@ L2 = Claim(
     MEDIAN,
     symmetry_stops,
     "lego/lego_groups",
+    of_share=True,
 )

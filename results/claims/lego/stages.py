@@ -199,6 +199,7 @@ L6 = Claim(
     _MOST,
     every_stage_goes_farther,
     "lego/lego_self_training",
+    of_share=True,
 )
 L7 = Claim(
     "L7",
@@ -209,6 +210,7 @@ L7 = Claim(
     "6 replicates: a median of which the interval is bounded on both sides",
     last_stage_equals_simply_transitive,
     "lego/lego_self_training",
+    of_share=True,
 )
 L8 = Claim(
     "L8",
@@ -219,4 +221,5 @@ L8 = Claim(
     _MOST,
     labels_are_right,
     "lego/lego_self_training",
+    of_share=True,
 )

@@ -52,6 +52,7 @@ N3 = Claim(
     "25 replicates, a share of 0.75 to be exceeded: shown where 98 % of all replicates learn lag 1 first",
     partial(learned_in_place, lag=1, least_order=3),
     "ngrams/figure3",
+    of_share=True,
 )
 N3_SECOND = Claim(
     "N3-second",
@@ -62,4 +63,5 @@ N3_SECOND = Claim(
     "25 replicates, a share of one half: shown where 78 % of all replicates learn lag 2 second, refuted where 22 % do",
     partial(learned_in_place, lag=2, least_order=4),
     "ngrams/lag_order",
+    of_share=True,
 )

@@ -190,6 +190,7 @@ N2 = Claim(
     "25 replicates, a share of 0.75 to be exceeded: shown where 98 % of all replicates keep the order",
     in_order,
     "ngrams/figure3",
+    of_share=True,
 )
 N6 = Claim(
     "N6",
@@ -200,4 +201,5 @@ N6 = Claim(
     "25 replicates, a share of 0.75 to be exceeded: shown where 98 % of all replicates have one plateau",
     one_plateau,
     "ngrams/figure7",
+    of_share=True,
 )

@@ -91,4 +91,5 @@ N4 = Claim(
     scales_as_the_theorem,
     "ngrams/stationarity",
     of_experiments=True,
+    of_share=True,
 )

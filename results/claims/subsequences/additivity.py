@@ -103,4 +103,5 @@ S5 = Claim(
     additive,
     "subsequences/additivity",
     study_reduced=True,
+    of_share=True,
 )

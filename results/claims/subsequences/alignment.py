@@ -97,4 +97,5 @@ S6 = Claim(
     "subsequences/alignment",
     study_reduced=True,
     paper_value=IN_PAPER,
+    of_share=True,
 )

@@ -151,4 +151,5 @@ S2 = Claim(
     "10 replicates of each size, two doublings: that twice the width holds more than twice the pairs, where 92 % of all do",
     capacity_grows_faster,
     "subsequences/capacity",
+    of_share=True,
 )

@@ -176,6 +176,7 @@ S1 = Claim(
     _POWER,
     enough_layers,
     _DEPTH,
+    of_share=True,
 )
 S1_BELOW = Claim(
     "S1-below",
@@ -186,4 +187,5 @@ S1_BELOW = Claim(
     _POWER,
     fewer_fail,
     _DEPTH,
+    of_share=True,
 )

@@ -56,4 +56,5 @@ S4 = Claim(
     "10 replicates: a correlation by 0.1 above it is shown where those of replicates have a standard deviation of 0.07 at most",
     gradients_follow,
     "subsequences/long_tail",
+    of_share=True,
 )

@@ -1,5 +1,7 @@
 """What a study states of a claim, and what its command line changes: wrong terms are refused in a sentence."""
 
+import re
+
 import pytest
 
 from results.claims import REGISTRY, reductions, terms_of
@@ -76,3 +78,19 @@ def test_what_decides_a_claim_is_told_first() -> None:
     ]
     found = decide_all(parts, "", "")
     assert (found.verdict, found.measured) == (NOT_REPRODUCED, "refuting; open; held; held too")
+
+
+@pytest.mark.parametrize(("name", "value"), [("A4", 99), ("R1", 50), ("A1-seeds", 10), ("DY7", 1.5), ("PD-P13", -2.3)])
+def test_a_share_in_percent_is_refused(name, value):
+    """Such a claim would be refuted by any rows."""
+    with pytest.raises(ValueError, match=rf"claims\.{name}\.value = {value} must be at most 1, and not in percent: it is the "):
+        terms_of(REGISTRY[name], {"value": value})
+    assert terms_of(REGISTRY[name], {"value": value / 100}).value == value / 100
+
+
+def test_what_is_called_a_share_an_accuracy_or_a_correlation_is_checked_as_one():
+    called = {
+        name for name, claim in REGISTRY.items() if re.match("share|accuracy|correlation|gain|fall|part ", claim.quantity)
+    }
+    assert len(called) > 40
+    assert all(REGISTRY[name].of_share for name in called)

@@ -12,7 +12,7 @@ from results.errors import DamagedFile
 from results.grouping import grouped
 from results.plain_values import Options, Tree
 from results.rows.options import flatten
-from results.rows.probe_values import Name, Values
+from results.rows.probe_values import Items, Name, OfPair, Values, by_pair, by_step
 from results.rows.summary import Replicate, errors_of, online_sets, reported_sets
 from results.statistics.intervals import Floats
 from results.store.manifest import Manifest, label, reported, stage_of
@@ -112,6 +112,26 @@ class Evidence:
     averages: pa.Table | None = None
     watched: pa.Table | None = None
     online: Mapping[str, Options] = field(default_factory=dict)
+    _by_step: dict[str, dict[str, dict[int, Items]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _by_pair: dict[str, dict[frozenset[str], Values[OfPair]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def measured_by_step(self, probe: str) -> Mapping[str, Mapping[int, Items]]:
+        """Values of a probe at every step, by key, step and item, as `probe_values.by_step`; read once for all claims."""
+        if self.measured is None:
+            return {}
+        if probe not in self._by_step:
+            self._by_step[probe] = by_step(self.measured, probe)
+        return self._by_step[probe]
+
+    def measured_by_pair(self, probe: str) -> Mapping[frozenset[str], Values[OfPair]]:
+        """Values of a probe of pairs, as `probe_values.by_pair`; read once for all claims."""
+        if self.measured is None:
+            return {}
+        if probe not in self._by_pair:
+            self._by_pair[probe] = by_pair(self.measured, probe)
+        return self._by_pair[probe]
 
     def probed(self, condition: Condition, probe: str) -> list[tuple[Replicate, Values[Name]]]:
         """The replicates of a condition that have values of a probe, with these by (probe, layer, head, item)."""

@@ -18,9 +18,8 @@ from results.store.parquet import SUFFIX, conform, read_file, serialise
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, check_name, list_names, read, write_bytes
 
+OfPair = tuple[int | None, int | None, str | None]  # layer, head, item
 Name = tuple[str, int | None, int | None, str | None]  # probe, layer, head, item
-
-
 Place = TypeVar("Place")
 
 
@@ -103,10 +102,10 @@ def by_key(rows: pa.Table) -> dict[str, Values[Name]]:
     return values
 
 
-def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]]:
+def by_pair(rows: pa.Table, probe: str) -> dict[frozenset[str], Values[OfPair]]:
     """The values of a probe that compares two replicates, by their keys and by layer, head and item, at the last probed step."""
     own = rows.filter((pc.field("probe") == probe) & pc.field("other_key").is_valid()).sort_by("step")
-    values: dict[frozenset[str], Values[tuple[int | None, int | None, str | None]]] = {}
+    values: dict[frozenset[str], Values[OfPair]] = {}
     for key, other, layer, head, item, value in _each(own, "key", "other_key", "layer", "head", "item", "value"):
         values.setdefault(frozenset((key, other)), Values())[layer, head, item] = value
     return values

@@ -18,7 +18,6 @@ from results.claims.evidence import Condition, Evidence, Seeds
 from results.claims.requirements import gate, in_distribution_set, require, settle_unless_probed
 from results.grouping import grouped
 from results.rows.looks import series
-from results.rows.probe_values import by_step
 from results.rows.summary import of_replicates
 from results.statistics.intervals import CONFIDENCE, quantile, quantile_interval
 
@@ -146,7 +145,7 @@ def gate_phases(evidence: Evidence, teacher: Condition, share: float, needs: int
 
 def probed(evidence: Evidence, conditions: Sequence[Condition], probe: str, needs: int) -> Values:
     """Rows of a probe; settles the claim unless all finished replicates of the conditions have them, and `needs` of each."""
-    values = {} if evidence.measured is None else by_step(evidence.measured, probe)
+    values = evidence.measured_by_step(probe)
     for condition in conditions:
         settle_unless_probed(condition, probe, sum(replicate.key in values for replicate in condition.finished), needs)
     return values

@@ -10,7 +10,7 @@ from results.claims.distillation.parity import LABELS, strategy
 from results.claims.distillation.students import median
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import common_seeds, gate, in_distribution_set, require, require_all
-from results.rows.probe_values import by_step, parts
+from results.rows.probe_values import parts
 from results.rows.summary import of_replicates
 from results.statistics.comparison import pair_superiority
 from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, quantile
@@ -26,7 +26,7 @@ def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:
     At the first of these steps the last node must not stand out yet: of nodes that rise together and stay, noise decides which is
     largest when. Nodes that share a kept step may differ by less than two such steps, which counts neither way.
     """
-    rows = {} if evidence.measured is None else by_step(evidence.measured, "monomials")
+    rows = evidence.measured_by_step("monomials")
     probed = (teacher for teacher in _teachers(evidence) if any(replicate.key in rows for replicate in teacher.replicates))
     teacher = next(probed, None)
     if teacher is None:

@@ -11,7 +11,7 @@ from results.claims.claim import NOT_RUN, TOO_FEW, Claim, Finding, Terms, decide
 from results.claims.compare import above, between
 from results.claims.dyck.arms import MINIMAL, RESAMPLES, arms, gate, middle_95
 from results.claims.evidence import Condition, Evidence
-from results.rows.probe_values import by_pair
+from results.rows.probe_values import OfPair
 from results.statistics.intervals import Floats
 
 STANDARD = "transformer"
@@ -66,12 +66,12 @@ def resampled(evidence: Evidence, condition: Condition, needs: int, random: np.r
     It is that of the last layer on the fixed string. A replicate that is drawn twice makes no pair with itself.
     """
     layer = condition.settings.get("model.layers", 1) - 1
-    pairs = {} if evidence.measured is None else by_pair(evidence.measured, "variation")
+    pairs = evidence.measured_by_pair("variation")
     keys = [each.key for each in condition.replicates if each.status == "finished"]
     values, missing = np.zeros((len(keys), len(keys))), 0
     for i, one in enumerate(keys):
         for j in range(i):
-            found: Mapping[tuple[int | None, int | None, str | None], float] = pairs.get(frozenset((one, keys[j])), {})
+            found: Mapping[OfPair, float] = pairs.get(frozenset((one, keys[j])), {})
             heads = [value for (at, _, item), value in found.items() if at == layer and item == "fixed"]
             missing += not heads
             values[i, j] = values[j, i] = np.mean(heads) if heads else 0.0

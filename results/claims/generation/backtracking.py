@@ -191,9 +191,10 @@ def mean(values: Values, form: str) -> float:
 
 def matching(values: Values, form: str) -> list[float]:
     """The values of a generator whose items have a form (`results.rows.probe_values.parts`), which may be an item itself."""
-    if "{n}" not in form:
+    start, gap, _ = form.partition("{n}")
+    if not gap:
         return [values[form]] if form in values else []
-    return [value for item, value in values.items() if parts(item, form)]
+    return [value for item, value in values.items() if item.startswith(start) and parts(item, form)]  # few start so
 
 
 _SOURCE = "Li 2025, section 3.2.1"

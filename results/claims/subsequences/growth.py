@@ -12,7 +12,6 @@ from results.claims.claim import NOT_RUN, PRECONDITION, Claim, Finding, Part, Te
 from results.claims.compare import median
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import in_distribution_set, require, require_all
-from results.rows.probe_values import by_step
 from results.rows.summary import of_replicates
 from results.statistics.intervals import Floats
 from results.statistics.survival_slope import beyond_onset
@@ -39,7 +38,7 @@ def measured(evidence: Evidence, needs: int, optimizers: Sequence[str] = OPTIMIZ
     if not compared:
         settle(NOT_RUN, f"no condition is of associations whose pairs are not equally frequent, with {' or '.join(optimizers)}")
     require(compared, [in_distribution_set(evidence)], needs)
-    rows = {} if evidence.measured is None else by_step(evidence.measured, "associations")
+    rows = evidence.measured_by_step("associations")
     return {condition.name: _of(condition, rows, needs) for condition in compared}
 
 

@@ -1,6 +1,8 @@
 """The sections on parities say what their rows say."""
 
 import re
+from collections import defaultdict
+from operator import eq, lt
 from statistics import median
 
 import pytest
@@ -85,3 +87,38 @@ def test_levels_of_a_tree_are_told_as_the_two_studies_have_them(page):
     assert (
         f"(`p11`) it was *{verdict.verdict}*: {good} of {of}, and {tied} with a shared step, an interval of {interval}." in page
     )
+
+
+def test_the_best_pair_of_a_tree_is_told_as_the_two_studies_have_it(page):
+    said = {}
+    for name in ("p12", "p12-240-seeds"):
+        (verdict,) = scoreboard(opened(name))
+        said[name] = (
+            verdict.verdict,
+            re.search(r"closest single one, .*?, (P = [\d.]+ \[[\d.]+, [\d.]+\])", verdict.finding.measured)[1],
+        )
+        assert "the best pair, c_d" in verdict.finding.measured
+    assert f"any single one: *{said['p12-240-seeds'][0]}*, by 240 fresh seeds" in page
+    assert f"40 seeds (`p12`) it was *{said['p12'][0]}*." in page
+    assert f"best single checkpoint with {said['p12'][1]}, corrected for the choice" in page
+    store = opened("p12-240-seeds")
+    wrong = defaultdict(dict)
+    for replicate in read_study(store, manifest_of(store)).replicates:
+        wrong[replicate.condition.partition(",")[0]][replicate.seeds] = replicate.error("test")
+    pair = wrong["c_d"]
+    ahead, equal = (
+        {name: sum(than(pair[seeds], error) for seeds, error in wrong[name].items()) for name in "cd"} for than in (lt, eq)
+    )
+    assert (
+        f"the checkpoint of 0.8 in {ahead['d']} of {len(pair)} seeds and equal in {equal['d']}: {said['p12-240-seeds'][1]}."
+        in page
+    )
+    assert f"ahead of that of 0.6 in {ahead['c']} and equal in {equal['c']}." in page
+    clean = {name: sum(error == 0 for error in wrong[name].values()) for name in ("c_d", *"abcde")}
+    alone = max(clean[name] for name in "abcde")
+    assert f"without error in {clean['c_d']} seeds, a single one in at most {alone}." in page
+    middle = {name: f"{1 - median(wrong[name].values()):.3f}" for name in ("c_d", "c", "d")}
+    assert middle["c"] == middle["d"]
+    assert f"students end at {middle['c_d']} in the median." in page
+    assert f"either checkpoint alone, the best single ones, end at {middle['c']}." in page
+    assert all(wrong[f"{name}_f"] == wrong[name] for name in "cd")

@@ -3,7 +3,10 @@
 import random
 import zlib
 
+import duckdb
 import numpy as np
+import pandas
+import polars
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
@@ -221,3 +224,14 @@ def test_a_million_rows_that_are_all_alike_are_read_back(tmp_path):
         (tmp_path / "compacted-0.parquet").write_bytes(data)
         whole = parquet.read_file(pyarrow.fs.LocalFileSystem(), f"{tmp_path}/compacted-0.parquet", "curves", ["value"])
         assert whole.num_rows == 10**6
+
+
+def test_other_readers_read_the_denser_file(tmp_path):
+    rows = pack_tables("fd-1", ["a", "d"])["evaluations"].cast(SCHEMAS["evaluations"])
+    path = tmp_path / "compacted-0.parquet"
+    path.write_bytes(parquet.densest([rows]))
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "BROTLI"
+    steps = rows["step"].to_pylist()
+    assert pandas.read_parquet(path)["step"].to_list() == steps
+    assert polars.read_parquet(path)["step"].to_list() == steps
+    assert [each for (each,) in duckdb.sql(f"select step from '{path}'").fetchall()] == steps

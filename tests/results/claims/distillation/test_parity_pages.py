@@ -122,3 +122,9 @@ def test_the_best_pair_of_a_tree_is_told_as_the_two_studies_have_it(page):
     assert f"students end at {middle['c_d']} in the median." in page
     assert f"either checkpoint alone, the best single ones, end at {middle['c']}." in page
     assert all(wrong[f"{name}_f"] == wrong[name] for name in "cd")
+    assert {name for name in wrong if name.endswith("_f")} == {"c_f", "d_f"}
+    before = defaultdict(dict)
+    for replicate in read_study(opened("p12"), manifest_of(opened("p12"))).replicates:
+        before[replicate.condition.partition(",")[0]][replicate.seeds] = replicate.error("test")
+    assert len(before["a"]) == 40
+    assert all(before[f"{name}_f"] == before[name] for name in "abcde")

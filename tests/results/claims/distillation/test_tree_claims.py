@@ -137,22 +137,45 @@ def test_the_best_pair_counts_against_the_best_of_the_others(plans, accuracy, ve
     assert judged(plans["p12"], "PD-P12", accuracy).verdict == verdict
 
 
-FEWER = "[teacher,a,b,c,d,e,c_d,c_f,d_f]"
+# all single ones and all pairs with one outside, and of the pairs inside only one
+FEWER = "[teacher,a,b,c,d,e,a_f,b_f,c_f,d_f,e_f,c_d]"
+
+
+def of_fewer(accuracy, *left_out):
+    only = ",".join(name for name in FEWER.strip("[]").split(",") if name not in left_out)
+    return judged(planned("p12", overrides=[f"only=[{only}]"]), "PD-P12", accuracy)
 
 
 @pytest.mark.parametrize(
     ("accuracy", "verdict"), [(ends(), REPRODUCED), (ends(single=0.995), TOO_FEW), (one("a", 1.0, ends()), TOO_FEW)]
 )
 def test_one_pair_can_show_that_there_is_one_and_not_that_there_is_none(accuracy, verdict):
-    found = judged(planned("p12", overrides=[f"only={FEWER}"]), "PD-P12", accuracy)
+    found = of_fewer(accuracy)
     assert found.verdict == verdict
     assert "nothing can refute it" in found.finding.reason
 
 
 def test_a_pair_needs_students_of_each_of_its_checkpoints_alone():
-    found = judged(planned("p12", overrides=[f"only={FEWER.replace('d,e', 'e')}"]), "PD-P12", ends())
+    plan = planned("p12", overrides=[f"only={FEWER}"])
+    later = [moved(each, {"c": {"accuracy": 0.7}}) if each["name"] == "c_d" else each for each in plan["conditions"]]
+    found = judged(plan | {"conditions": later}, "PD-P12", ends())
     assert found.verdict == NOT_RUN
     assert "a checkpoint of c_d" in found.finding.reason
+
+
+def test_a_rival_that_was_left_out_may_have_been_the_best():
+    """Both would refute the claim if they were there."""
+    found = of_fewer(one("a", 1.0, ends()), "a", "a_f")
+    assert found.verdict == NOT_RUN
+    assert "of 4; the claim needs 5" in found.finding.reason
+    found = of_fewer(one("a_f", 1.0, ends()), "a_f")
+    assert found.verdict == NOT_RUN
+    assert "the checkpoint of a, stage 1 and one outside" in found.finding.reason
+
+
+def test_pairs_with_one_outside_may_be_left_out_where_all_others_are_single_ones():
+    assert of_fewer(ends(outside=0.9, single=0.9), "a_f", "b_f", "e_f").verdict == REPRODUCED
+    assert of_fewer(one("d_f", 0.91, ends(outside=0.9, single=0.9)), "a_f", "b_f", "e_f").verdict == NOT_RUN
 
 
 def test_pairs_that_are_single_ones_are_told(plans):
@@ -163,10 +186,7 @@ def test_pairs_that_are_single_ones_are_told(plans):
 
 
 def test_a_checkpoint_before_the_transition_is_outside_it():
-    """All pairs but those of a with b to e lose; with a moved ahead of the transition these have one outside and win.
-
-    Of 13 others one must be above each pair, which takes 11 replicates.
-    """
+    """All pairs but those of a lose; with a moved ahead of the transition, and f into it, these have one outside and win."""
     plan = planned("p12", overrides=["replicates=11"])
 
     def accuracy(name, settings):
@@ -174,15 +194,17 @@ def test_a_checkpoint_before_the_transition_is_outside_it():
         return ends(inside=0.99 if "a" in checkpoints else 0.8, outside=0.85, single=0.7)(name, settings)
 
     assert judged(plan, "PD-P12", accuracy).verdict == REPRODUCED
-    moved = [before(each) if "a" in each["name"].split("_") else each for each in plan["conditions"]]
-    assert judged(plan | {"conditions": moved}, "PD-P12", accuracy).verdict == NOT_REPRODUCED
+    conditions = [moved(each, {"a": {"plus": -500_000}, "f": {"accuracy": 0.99, "plus": 0}}) for each in plan["conditions"]]
+    assert judged(plan | {"conditions": conditions}, "PD-P12", accuracy).verdict == NOT_REPRODUCED
 
 
-def before(condition):
-    """The same condition, whose first checkpoint is 500,000 steps ahead of its rule."""
+def moved(condition, changes):
+    """The same condition with other rules for the checkpoints of these names."""
+    names = condition["name"].split("_")
+    if not set(names) & changes.keys():
+        return condition
     stage = condition["settings"]["stage"]
-    first, *rest = stage["teacher"]["checkpoints"]
-    moved = [first | {"at": first["at"] | {"plus": -500_000}}, *rest]
-    return condition | {
-        "settings": condition["settings"] | {"stage": stage | {"teacher": stage["teacher"] | {"checkpoints": moved}}}
-    }
+    *those, last = stage["teacher"]["checkpoints"]
+    rules = [each | {"at": each["at"] | changes.get(name, {})} for name, each in zip(names, those, strict=True)]
+    teacher = stage["teacher"] | {"checkpoints": [*rules, last]}
+    return condition | {"settings": condition["settings"] | {"stage": stage | {"teacher": teacher}}}

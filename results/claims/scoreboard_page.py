@@ -32,6 +32,8 @@ that was measured, and why.
 - Where several studies have rows for a claim, those at the paper's own size come first, and alone count in
   the table below. Of the others, and among these, a decided verdict comes first.
 - A ratio of two medians is – where both are 0, and ∞ where only the second is.
+- Every verdict is by the criterion as it is now. Some were corrected after rows for them were there; the
+  pages of the families and the changelog say which.
 - The pages of the families tell what was seen and what it means.
 - `manyseeds report docs/studies/<folder>` makes a study's report from its tables.
 

@@ -29,6 +29,7 @@ from harness.study.config import (
 )
 from harness.study.identity import canonical
 from harness.study.limits import MOST_SEQUENCES, refuse_many_points, refuse_many_replicates
+from harness.study.reductions import reductions
 from harness.study.seeds import replaces_seeds
 from harness.study.sweep import (
     HASHED,
@@ -42,7 +43,6 @@ from harness.study.sweep import (
     select,
     with_section,
 )
-from harness.study.training_options import Train
 from harness.study.tree import (
     count,
     leaves,
@@ -460,22 +460,4 @@ def reductions_of(sources: Sources, kept: Collection[str] | None = None) -> tupl
 
     What the command line sets instead counts, and of conditions only those that are `kept`; None for all.
     """
-    return (*texts(sources.merged, "reductions"), *_reductions(sources, kept))
-
-
-def _reductions(sources: Sources, kept: Collection[str] | None) -> list[str]:
-    base = sources.base
-    defaults = {f"train.{name}": value for name, value in asdict(Train()).items()}
-    old = defaults | dict(leaves(nested(base, "the study", unique=False)))
-    instead = dict(leaves(nested(sources.given, "the command line", unique=False)))
-    out = []
-    for path, value in leaves(nested(sources.smaller, "scales", unique=False)):
-        section, _, rest = path.partition(".")
-        if section == "conditions" and kept is not None and not any(rest.startswith(f"{name}.") for name in kept):
-            continue
-        before = ", ".join(mapping(base, "conditions")) if path == "only" else old.get(path, "unset")
-        new = instead.get(path, value)
-        after = ", ".join(map(str, new)) if path == "only" and isinstance(new, list) else new
-        if before != after:
-            out.append(f"{'conditions' if path == 'only' else path}: {short(before)} -> {short(after)}")
-    return out
+    return (*texts(sources.merged, "reductions"), *reductions(sources.base, sources.smaller, sources.given, kept))

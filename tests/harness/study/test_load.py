@@ -203,6 +203,51 @@ def test_what_the_command_line_sets_instead_of_a_scale_is_no_reduction_of_it():
     assert study.reductions == ("train.steps: 20 -> 15", "conditions.b.model.layers: 3 -> 1", "replicates: 2 -> 30")
 
 
+LAPTOP = {"laptop": {"train": {"steps": 10}, "model": {"layers": 1}, "conditions": {"b": {"train": {"steps": 12}}}}}
+
+
+def test_a_condition_is_smaller_than_what_it_took_over_from_the_whole_study():
+    study = small_study(
+        "scale=laptop", model={"name": "transformer", "layers": 2}, conditions={"a": {}, "b": {}}, scales=LAPTOP
+    )
+    assert study.reductions == ("train.steps: 20 -> 10", "model.layers: 2 -> 1", "conditions.b.train.steps: 20 -> 12")
+    same = LAPTOP | {"laptop": {"train": {"steps": 10}, "conditions": {"b": {"train": {"steps": 20}}}}}
+    assert small_study("scale=laptop", conditions={"a": {}, "b": {}}, scales=same).reductions == ("train.steps: 20 -> 10",)
+
+
+def test_a_setting_that_all_conditions_have_of_their_own_is_told_of_these():
+    """The ten steps of the scale are those of no condition."""
+    study = small_study(
+        "scale=laptop",
+        "conditions.a.train.steps=15",
+        "conditions.b.model.layers=3",
+        model={"name": "transformer", "layers": 2},
+        conditions={"a": {}, "b": {}},
+        scales=LAPTOP,
+    )
+    assert study.reductions == (
+        "conditions.a.train.steps: 20 -> 15",
+        "model.layers: 2 -> 1",
+        "conditions.b.model.layers: 2 -> 3",
+        "conditions.b.train.steps: 20 -> 12",
+    )
+
+
+def test_an_lstm_takes_over_no_layers_of_a_transformer():
+    study = small_study(
+        "scale=laptop",
+        "conditions.a.model.layers=2",
+        model={"name": "transformer", "layers": 2},
+        conditions={"a": {}, "b": {"model": {"name": "lstm"}}},
+        scales=LAPTOP,
+    )
+    assert "model.layers: 2 -> 1" not in study.reductions
+    lstm = LAPTOP | {"laptop": {"conditions": {"b": {"model": {"layers": 3}}}}}
+    conditions = {"a": {}, "b": {"model": {"name": "lstm"}}}
+    study = small_study("scale=laptop", model={"name": "transformer", "layers": 2}, conditions=conditions, scales=lstm)
+    assert study.reductions == ("conditions.b.model.layers: unset -> 3",)
+
+
 def test_a_bare_off_is_no_truth_value():
     assert small_study("wandb=off").wandb == "off"
 

@@ -28,6 +28,7 @@ from harness.training.cuda_graph import Replay, agree, copies, cuda_captures
 from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
 from harness.training.loss_positions import Needed, first_block, twice, two_blocks
+from harness.training.losses import mean_losses
 from harness.training.measured_rows import Record, rounded
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Plateau, Scalars
@@ -192,7 +193,7 @@ class Training:
         noise = Noise(Draw(self.init_seeds, "dropout", step), Draw(self.feed.seeds, "shift", step), self.rates)
         sharpness = None if self.sharpen is None else Sharpness(self.sharpen.kind, self.sharpen.layers)
         logits = self._logits(strings, noise, sharpness)
-        loss, penalty = self._loss(logits, strings), None
+        loss, penalty = mean_losses(logits, strings), None
         total, means = loss.sum(), [loss.detach()]
         if sharpness is not None:
             penalty = sharpness.mean()
@@ -282,9 +283,8 @@ class Training:
             tensor.zero_()
 
     def losses(self, strings: Strings, noise: Noise | None = None, attend: Sharpness | None = None) -> Tensor:
-        """Mean cross-entropy over each replicate's scored positions, with the class or, where labels are laws, with the law; or
-        divergence from a teacher there, KL(teacher || student); [R]. Of a position with several tokens their sum counts."""
-        return self._loss(self._logits(strings, noise, attend), strings)
+        """`mean_losses` of the weights as they are, [R]."""
+        return mean_losses(self._logits(strings, noise, attend), strings)
 
     def _logits(self, strings: Strings, noise: Noise | None, attend: Sharpness | None) -> Tensor:
         blocks = strings.needed.blocks
@@ -306,24 +306,6 @@ class Training:
             others = self.forward(view.inputs, view.places.split(size, dim=-1), noise, None)
         apart = (logits - self._exact(others)).square().mean(-1) * view.weights
         return apart.sum((-1, -2)) / view.weights.sum((-1, -2)).clamp(min=1)
-
-    def _loss(self, logits: Tensor, strings: Strings) -> Tensor:
-        wanted = strings.needed
-        if strings.soft is not None:
-            surprise = torch.nn.functional.kl_div(logits.log_softmax(-1), strings.soft, reduction="none").sum(-1)
-        elif wanted.targets.is_floating_point():
-            surprise = -(wanted.targets * logits.log_softmax(-1)).sum(-1)
-        else:
-            surprise = torch.nn.functional.cross_entropy(logits.flatten(0, -2), wanted.targets.flatten(), reduction="none")
-            surprise = surprise.view(wanted.targets.shape)
-        if surprise.dim() > wanted.weights.dim():
-            surprise = surprise.flatten(3).sum(-1)
-        surprise = surprise * wanted.weights
-        # block by block, then string by string: a further block adds exact zeros where it holds nothing
-        sizes = [wanted.weights.shape[-1]] if wanted.blocks is None else [block.shape[-1] for block in wanted.blocks]
-        total = sum(part.sum(-1) for part in surprise.split(sizes, dim=-1))
-        # a batch of which nothing is scored has loss 0 and no gradient
-        return total.sum(-1) / wanted.weights.sum((-1, -2)).clamp(min=torch.finfo(torch.float32).tiny)
 
     @torch.no_grad()
     def monitored(self) -> list[float]:

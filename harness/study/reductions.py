@@ -28,7 +28,10 @@ def reductions(base: Tree, smaller: Tree, given: Tree, kept: Collection[str] | N
 def _changes(written: Tree, changed: Tree, instead: Tree, names: list[str]) -> Iterator[tuple[str, Value, Value]]:
     """Path, old and new value of each setting, by path: of the file, of the scale and of the command line."""
     settings = written | changed | instead
+    dropped = tuple(f"{path}." for path, value in instead.items() if value is None)
     for path, value in changed.items():
+        if path.startswith(dropped):
+            continue
         name = next((name for name in names if path.startswith(f"conditions.{name}.")), None)
         if name is not None:
             yield path, _before(written, name, path.removeprefix(f"conditions.{name}.")), instead.get(path, value)

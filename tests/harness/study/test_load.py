@@ -233,6 +233,14 @@ def test_a_setting_that_all_conditions_have_of_their_own_is_told_of_these():
     )
 
 
+def test_what_the_command_line_drops_is_not_smaller():
+    scales = {"laptop": {"train": {"monitor": {"sequences": 8}, "steps": 10}}}
+    train = {"steps": 20, "monitor": {"sequences": 16, "every": 5}}
+    assert "train.monitor.sequences: 16 -> 8" in small_study("scale=laptop", train=train, scales=scales).reductions
+    study = small_study("scale=laptop", "train.monitor=null", train=train, scales=scales)
+    assert study.reductions == ("train.steps: 20 -> 10",)
+
+
 def test_an_lstm_takes_over_no_layers_of_a_transformer():
     study = small_study(
         "scale=laptop",

@@ -38,6 +38,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         f"  {counted(total, 'replicate')} of {counted(len(names), 'condition')}{staged}, "
         f"{len(planned.done)} committed in {public(prepared.uri)}{new}"
     )
+    if short := _too_few(study):
+        say(f"  {short}")
     if planned.failed:
         are, them = ("is", "it") if len(planned.failed) == 1 else ("are", "them")
         say(f"  {len(planned.failed)} failed before and {are} left out: manyseeds retry plans {them} again")
@@ -87,6 +89,19 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
                 f"budget.gpu_hours = {rule.budget:g} is less than the {first.cost.slot_hours:.2g} {unit}-hours that the first look is "
                 "expected to take: raise it or lower replicates.min"
             )
+
+
+def _too_few(study: Study) -> str:
+    """The line on claims that need more replicates than any condition has; "" where there is none."""
+    if not study.claims:
+        return ""
+    from results.claims import REGISTRY, terms_of  # here, as in load: a study without claims does not wait for the import
+
+    most = max(len(condition.seeds) for condition in study.conditions)
+    needed = {name: terms_of(REGISTRY[name], node).replicates or REGISTRY[name].needs for name, node in study.claims.items()}
+    short = [f"{name} needs {count}" for name, count in needed.items() if count > most]
+    are = "is" if most == 1 else "are"
+    return f"{counted(most, 'replicate')} of a condition {are} too few for a verdict: {', '.join(short)}" if short else ""
 
 
 def _code_line(study: Study, words: str) -> str:

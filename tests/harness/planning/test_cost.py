@@ -130,3 +130,25 @@ def test_weights_that_earlier_replicates_lack_are_announced(tmp_path):
     assert f"manyseeds rerun {tmp_path / 'runs'} {key[:8]} --keep weights" in line
     rerun(open_store(tmp_path / "runs", "tiny"), key, keep=True)
     assert "1 committed replicate has no weights" in announced("keep=all")[0]
+
+
+@pytest.mark.parametrize(
+    ("replicates", "line"),
+    [
+        ("replicates=15", None),
+        ("replicates=14", "14 replicates of a condition are too few for a verdict: R1 needs 15, R2 needs 100"),
+        ("replicates=1", "1 replicate of a condition is too few for a verdict: R1 needs 15, R2 needs 100"),
+        (
+            "replicates={min: 8, max: 16, step: 4, until: {zero_error: {set: sparse, half_width: 0.4}}}",
+            "16 replicates of a condition are too few for a verdict: R2 needs 100",
+        ),
+    ],
+)
+def test_claims_that_can_have_no_verdict_are_announced(tmp_path, replicates, line):
+    """One replicate short of what a claim needs is hours of training for *too few replicates*."""
+    claims = ["claims.R1.value=0.5", f"claims.R2={{value: 1, replicates: {15 if line is None else 100}}}"]
+    said: list[str] = []
+    study = load(write_study(tmp_path), [f"store={tmp_path / 'runs'}", "train.steps=2", replicates, *claims])
+    announce(prepare(study, executor_of(study)), said.append)
+    found = [text.strip() for text in said if "for a verdict" in text]
+    assert found == ([] if line is None else [line])

@@ -51,9 +51,10 @@ def _before(written: Tree, name: str, path: str) -> Value:
 
 
 def _replaces(settings: Tree, name: str, path: str) -> bool:
-    """Whether a condition names its own task or model, which takes over none of the options of the study's."""
+    """Whether a condition has a task or model of another name, which takes over none of the options of the study's."""
     section = path.partition(".")[0]
-    return section in ("task", "model") and f"conditions.{name}.{section}.name" in settings
+    own = settings.get(f"conditions.{name}.{section}.name")
+    return section in ("task", "model") and own is not None and own != settings.get(f"{section}.name")
 
 
 def _conditions(base: Tree, after: Value) -> tuple[str, Value, Value]:

@@ -233,6 +233,16 @@ def test_a_setting_that_all_conditions_have_of_their_own_is_told_of_these():
     )
 
 
+def test_a_condition_that_repeats_the_name_of_the_model_takes_over_its_layers():
+    study = small_study(
+        "scale=laptop",
+        model={"name": "transformer", "layers": 2},
+        conditions={"a": {"model": {"name": "transformer"}}},
+        scales={"laptop": {"model": {"layers": 1}}},
+    )
+    assert study.reductions == ("model.layers: 2 -> 1",)
+
+
 def test_what_the_command_line_drops_is_not_smaller():
     scales = {"laptop": {"train": {"monitor": {"sequences": 8}, "steps": 10}}}
     train = {"steps": 20, "monitor": {"sequences": 16, "every": 5}}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import harness.planning.adaptive as adaptive
 import harness.planning.amounts as amounts
+import harness.planning.manifest as manifests
 import harness.training.sgd_loop as sequential
 from harness import compiled_draw
 from harness.executing.missing_mount import begun
@@ -15,7 +16,9 @@ from harness.training import weights as artifacts
 from results.errors import StudyError
 from results.report.first_screen import smaller_than
 from results.rows.plural import counted
+from results.rows.summary import replicates_of
 from results.store.filesystem import public
+from results.store.schema import SCHEMAS
 from results.store.tables import committed
 
 _AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds beside training: imports, Ray, the report, W&B
@@ -38,8 +41,8 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         f"  {counted(total, 'replicate')} of {counted(len(names), 'condition')}{staged}, "
         f"{len(planned.done)} committed in {public(prepared.uri)}{new}"
     )
-    if short := _too_few(study):
-        say(f"  {short}")
+    for line in _without_verdict(prepared):
+        say(f"  {line}")
     if planned.failed:
         are, them = ("is", "it") if len(planned.failed) == 1 else ("are", "them")
         say(f"  {len(planned.failed)} failed before and {are} left out: manyseeds retry plans {them} again")
@@ -91,17 +94,26 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
             )
 
 
-def _too_few(study: Study) -> str:
-    """The line on claims that need more replicates than any condition has; "" where there is none."""
+def _without_verdict(prepared: Prepared) -> list[str]:
+    """The lines on claims that this study can't decide: they need more replicates, or, before any has ended, something else."""
+    study, planned = prepared.study, prepared.plan
     if not study.claims:
-        return ""
-    from results.claims import REGISTRY, terms_of  # here, as in load: a study without claims does not wait for the import
+        return []
+    # here, as in load: a study without claims does not wait for the imports
+    from results.claims import REGISTRY, terms_of, verdicts
+    from results.claims.claim import NOT_RUN
 
     most = max(len(condition.seeds) for condition in study.conditions)
     needed = {name: terms_of(REGISTRY[name], node).replicates or REGISTRY[name].needs for name, node in study.claims.items()}
     short = [f"{name} needs {count}" for name, count in needed.items() if count > most]
     are = "is" if most == 1 else "are"
-    return f"{counted(most, 'replicate')} of a condition {are} too few for a verdict: {', '.join(short)}" if short else ""
+    lines = [f"{counted(most, 'replicate')} of a condition {are} too few for a verdict: {', '.join(short)}"] if short else []
+    if not planned.done:
+        manifest = manifests.build(planned, prepared.numerics, {})
+        none = [SCHEMAS[name].empty_table() for name in ("replicates", "evaluations", "failures")]
+        found = verdicts(manifest, replicates_of(manifest, *none))
+        lines += [f"no verdict on {each.claim.id}: {each.finding.reason}" for each in found if each.verdict == NOT_RUN]
+    return lines
 
 
 def _code_line(study: Study, words: str) -> str:

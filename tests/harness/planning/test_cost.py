@@ -152,3 +152,18 @@ def test_claims_that_can_have_no_verdict_are_announced(tmp_path, replicates, lin
     announce(prepare(study, executor_of(study)), said.append)
     found = [text.strip() for text in said if "for a verdict" in text]
     assert found == ([] if line is None else [line])
+
+
+def test_a_claim_that_lacks_a_condition_is_announced_until_a_replicate_has_ended(tmp_path):
+    words = [f"store={tmp_path / 'runs'}", "train.steps=2", "replicates=1", "device=cpu", "claims.R4.value=0.24"]
+
+    def announced():
+        said = list[str]()
+        study = load(write_study(tmp_path), words)
+        announce(prepare(study, executor_of(study)), said.append)
+        return [text.strip() for text in said if "no verdict" in text]
+
+    (line,) = announced()
+    assert line.startswith("no verdict on R4: no condition is the baseline trained on the thesis' mixture")
+    assert run(load(write_study(tmp_path), words), say=lambda text: None) == 0
+    assert announced() == []

@@ -1,5 +1,6 @@
 """What a person reads before a study starts: what it is, what is done, and what the rest will cost."""
 
+import json
 from collections.abc import Callable
 
 import harness.planning.adaptive as adaptive
@@ -18,6 +19,7 @@ from results.report.first_screen import smaller_than
 from results.rows.plural import counted
 from results.rows.summary import replicates_of
 from results.store.filesystem import public
+from results.store.manifest import Manifest
 from results.store.schema import SCHEMAS
 from results.store.tables import committed
 
@@ -109,7 +111,7 @@ def _without_verdict(prepared: Prepared) -> list[str]:
     are = "is" if most == 1 else "are"
     lines = [f"{counted(most, 'replicate')} of a condition {are} too few for a verdict: {', '.join(short)}"] if short else []
     if not planned.done:
-        manifest = manifests.build(planned, prepared.numerics, {})
+        manifest: Manifest = json.loads(manifests.to_bytes(manifests.build(planned, prepared.numerics, {})))
         none = [SCHEMAS[name].empty_table() for name in ("replicates", "evaluations", "failures")]
         found = verdicts(manifest, replicates_of(manifest, *none))
         lines += [f"no verdict on {each.claim.id}: {each.finding.reason}" for each in found if each.verdict == NOT_RUN]

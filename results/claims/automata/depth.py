@@ -19,6 +19,14 @@ Cells = dict[str, dict[int, Condition]]
 
 
 def by_depth(evidence: Evidence) -> Cells:
+    """Transformers by automaton and number of layers, as `cells_of`. Settles a claim also where each automaton has one depth."""
+    cells = cells_of(evidence)
+    if not any(len(row) > 1 for row in cells.values()):
+        settle(NOT_RUN, "no automaton is simulated at more than one depth")
+    return cells
+
+
+def cells_of(evidence: Evidence) -> Cells:
     """Transformers by automaton and number of layers. Settles a claim where they have several lengths or learning rates."""
     transformers = [condition for condition in arms(evidence) if condition.settings.get("task.observe") == "state"]
     for option in ("task.length", "train.lr"):
@@ -31,8 +39,6 @@ def by_depth(evidence: Evidence) -> Cells:
     cells: Cells = {}
     for (name, depth), condition in by_place(transformers, _place, "are transformers of one automaton and depth").items():
         cells.setdefault(name, {})[depth] = condition
-    if not any(len(row) > 1 for row in cells.values()):
-        settle(NOT_RUN, "no automaton is simulated at more than one depth")
     return cells
 
 
@@ -134,23 +140,36 @@ def deeper_is_better(evidence: Evidence, terms: Terms, needs: int) -> Finding:
 
 
 def seeds_differ(evidence: Evidence, terms: Terms, needs: int) -> Finding:
-    """Judge whether, in some condition, the best replicate is `value` above the median one."""
-    cells, name = by_depth(evidence), in_distribution_set(evidence)
+    """Judge whether, in some condition, the best of 20 replicates is `value` above the median one.
+
+    Of more than 20, the best of 20 is the one that a 20th of them reach. A single depth can show that there is such a condition, and
+    not that there is none.
+    """
+    cells, name = cells_of(evidence), in_distribution_set(evidence)
     every = [condition for row in cells.values() for condition in row.values()]
+    if not every:
+        settle(NOT_RUN, "no transformer simulates an automaton whose whole state is its label")
     require(every, [name], needs)
     gaps = []
     for condition in every:
-        middle = median_accuracy(condition.wrong(name), 1 - 0.05 / len(every))
-        gaps.append((best(condition, name) - middle.high, best(condition, name) - middle.low, condition))
-    least, _, where = max(gaps, key=lambda gap: gap[0])
-    most = max(high for _, high, _ in gaps)
+        middle, top = median_accuracy(condition.wrong(name), 1 - 0.05 / len(every)), best_of_twenty(condition, name)
+        gaps.append((top - middle.high, top - middle.low, top, condition))
+    least, _, highest, where = max(gaps, key=lambda gap: gap[0])
+    most = max(high for _, high, *_ in gaps)
+    swept = any(len(row) > 1 for row in cells.values())
     return decide(
         least >= terms.value,
-        most < terms.value and all(len(condition.wrong(name)) >= BEST_OF for condition in every),
-        f"{where.name}: the best replicate has an accuracy of {best(where, name):.3f}, at least {least:.3f} above the median",
+        most < terms.value and swept and all(len(condition.wrong(name)) >= BEST_OF for condition in every),
+        f"{where.name}: the best replicate has an accuracy of {highest:.3f}, at least {least:.3f} above the median",
         f"at some depth of some automaton the best must be {terms.value:g} above the median; {len(every)} are compared, at 5 % "
-        f"together; fewer than {BEST_OF} replicates, the thesis' number, refute nothing",
+        f"together; fewer than {BEST_OF} replicates, the thesis' number, refute nothing{'' if swept else ', nor does one depth'}",
     )
+
+
+def best_of_twenty(condition: Condition, name: str) -> float:
+    """Accuracy of the best replicate; of more than 20, that which a 20th of them reach."""
+    accuracies = sorted(condition.accuracies(name), reverse=True)
+    return float(accuracies[math.ceil(len(accuracies) / BEST_OF) - 1])
 
 
 class Depths(NamedTuple):

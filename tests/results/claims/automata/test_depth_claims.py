@@ -146,6 +146,26 @@ def test_the_best_of_fifteen_refutes_no_gap_of_the_best_of_twenty(plans):
     assert judged(plans("a1_reduced"), "A1-seeds", flat(0.1)).verdict == NOT_REPRODUCED_SCALED
 
 
+def test_one_depth_can_show_that_seeds_differ_and_not_that_they_never_do():
+    one = [
+        "grid.task.automaton=[D8]",
+        "grid.model.layers=[2]",
+        "claims.A1=null",
+        "claims.A1-depth=null",
+        "claims.A1-order=null",
+    ]
+    alone = planned("length_generalization", "a1_reduced", overrides=one)
+    assert judged(alone, "A1-seeds", lambda settings, definition: [0.05, *spread(0.2, 19)]).verdict == SCALED
+    found = judged(alone, "A1-seeds", flat(0.1))
+    assert found.verdict == TOO_FEW
+    assert "nor does one depth" in found.finding.reason
+    # of 100 seeds one that stands out is no best of 20
+    many = planned("length_generalization", "a1_reduced", overrides=[*one, "replicates=100"])
+    for count, verdict in ((1, TOO_FEW), (5, SCALED)):
+        rates = [*[0.05] * count, *spread(0.2, 100 - count)]
+        assert judged(many, "A1-seeds", lambda settings, definition, rates=rates: rates).verdict == verdict
+
+
 @pytest.mark.parametrize("claim", CLOSED)
 def test_a1_waits_for_ten_replicates_and_one_learning_rate(plans, claim):
     few = planned("length_generalization", "a1_reduced", overrides=["replicates=9"])

@@ -20,12 +20,13 @@ def reductions(base: Tree, smaller: Tree, given: Tree, kept: Collection[str] | N
         dict(leaves(nested(tree, where, unique=False)))
         for tree, where in ((base, "the study"), (smaller, "scales"), (given, "the command line"))
     )
-    changes = _changes(defaults | written, changed, instead, names)
+    bare = not names or any("sweeps" in tree for tree in (base, smaller, given))  # points that belong to no condition
+    changes = _changes(defaults | written, changed, instead, names, bare)
     told = [_conditions(base, after) if path == "only" else (path, before, after) for path, before, after in changes]
     return [f"{path}: {short(before)} -> {short(after)}" for path, before, after in told if before != after]
 
 
-def _changes(written: Tree, changed: Tree, instead: Tree, names: list[str]) -> Iterator[tuple[str, Value, Value]]:
+def _changes(written: Tree, changed: Tree, instead: Tree, names: list[str], bare: bool) -> Iterator[tuple[str, Value, Value]]:
     """Path, old and new value of each setting, by path: of the file, of the scale and of the command line."""
     settings = written | changed | instead
     dropped = tuple(f"{path}." for path, value in instead.items() if value is None)
@@ -37,7 +38,7 @@ def _changes(written: Tree, changed: Tree, instead: Tree, names: list[str]) -> I
             yield path, _before(written, name, path.removeprefix(f"conditions.{name}.")), instead.get(path, value)
         elif not path.startswith("conditions."):
             own = {name: f"conditions.{name}.{path}" for name in names}
-            if not names or any(own[name] not in settings and not _replaces(settings, name, path) for name in names):
+            if bare or any(own[name] not in settings and not _replaces(settings, name, path) for name in names):
                 yield path, written.get(path, "unset"), instead.get(path, value)
             for name in names:
                 if own[name] in instead and own[name] not in changed:

@@ -18,9 +18,8 @@ from results.statistics.intervals import CONFIDENCE, Interval, clopper_pearson, 
 TASK = "hierarchical_parity"
 LEARNED = 0.9  # accuracy at its end of a teacher of which there is something to say; ours
 DEGREE = 2  # degree 1 is noisy, as the thesis says
-CANDIDATES = (
-    5  # checkpoints inside the transition from which the pair is chosen, as in the thesis; of fewer, the best may be left out
-)
+# checkpoints inside the transition from which the pair is chosen, as in the thesis; of fewer, the best may be left out
+CANDIDATES = 5
 
 
 def levels_one_by_one(evidence: Evidence, terms: Terms, needs: int) -> Finding:

@@ -7,7 +7,7 @@ from results.claims import scoreboard
 from results.rows.study_rows import read_study
 from results.statistics.intervals import quantile
 from results.store.manifest import manifest_of
-from results.store.tables import open_store
+from results.store.tables import open_store, read
 
 PAGE = Path("docs/studies/automata/README.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("### Longer training: D8 with 2 layers")[2].partition("\n## ")[0]
@@ -38,6 +38,19 @@ def test_the_table_has_the_best_and_the_median_of_twenty_seeds():
 def test_how_many_seeds_learn_d8_with_two_layers():
     assert "D8 with 2 layers is right in 6 seeds of 20." in TEXT
     assert sum(accuracy >= 0.99 for accuracy in accuracies("a1-order")["D8", 2]) == 6
+
+
+def test_the_ten_seeds_after_which_the_steps_were_chosen():
+    store = open_store("docs/studies/automata", "a1-order")
+    rows = read_study(store, manifest_of(store)).replicates
+    first = {row.key: row for row in rows if row.condition == "task.automaton=D8, model.layers=2" and row.seeds[0] < 310}
+    learned = {key for key, row in first.items() if row.error("in_distribution") <= 0.01}
+    assert (len(first), len(learned)) == (10, 4)
+    curves = read(store, "curves").select(["key", "metric", "step", "value"]).to_pylist()
+    below = [row for row in curves if row["key"] in learned and row["metric"] == "loss" and row["value"] < 0.05]
+    steps = [min(row["step"] for row in below if row["key"] == key) for key in learned]
+    assert "of which four had learned D8" in TEXT
+    assert f"fell below 0.05 after {min(steps):,} to {max(steps):,} steps" in TEXT
 
 
 def test_the_order_of_the_four():

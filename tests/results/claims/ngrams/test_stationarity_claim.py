@@ -1,5 +1,7 @@
 """The claim on the theorem's scaling gives each verdict where the rows of its study deserve it."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -53,3 +55,10 @@ def judged(manifest, keep=lambda name, seed: True, **changes):
 )
 def test_the_theorems_scaling(study, changes, verdict):
     assert judged(study, **changes) == verdict
+
+
+def test_before_any_replicate_has_ended_there_are_too_few(study):
+    """Nothing but replicates is missing, so the study is not one that can't be judged."""
+    waiting = [replace(each, status="missing", scores={}) for each in replicates(study, lambda settings, definition: 0.5)]
+    (found,) = verdicts(study, waiting)
+    assert found.verdict == TOO_FEW

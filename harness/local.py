@@ -32,7 +32,7 @@ from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
 from results.errors import DamagedFile, StudyError, tell
 from results.store.filesystem import reason
-from results.store.manifest import write_manifest
+from results.store.manifest import decompressed, write_manifest
 from results.store.tables import Store, open_store, refuse_folder_of_study, scored
 from results.terminal import say
 
@@ -118,6 +118,7 @@ def run_manifest(path: Path, uri: str, device: str) -> int:
     except OSError as error:
         raise StudyError(f"the manifest {path} can't be read ({reason(error)})") from error
     try:
+        data = decompressed(data, str(path))
         manifest = read(data, str(path))
     except DamagedFile as error:
         wrong = str(error).partition(";")[0]

@@ -16,10 +16,10 @@ from harness.study.stages import link_of
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
 from results.store.filesystem import public, public_override
-from results.store.manifest import FOLDER, MOST_BYTES, checked, manifest_bytes, newest_manifest, write_manifest
+from results.store.manifest import FOLDER, MOST_BYTES, checked, manifest_bytes, manifest_files, newest_manifest, write_manifest
 from results.store.manifest_fields import Manifest, PackFields
 from results.store.manifest_schema import problem
-from results.store.tables import Store, list_names
+from results.store.tables import Store
 from tasks.task import Task
 
 
@@ -112,7 +112,7 @@ def read(content: bytes, where: str = "the manifest") -> Manifest:
 
 def read_all(store: Store) -> list[Manifest]:
     """The manifests of a study's earlier plans. DamagedFile where one of them is something else."""
-    return [read(manifest_bytes(store, name), store.path(FOLDER, name)) for name in list_names(store, FOLDER)]
+    return [read(manifest_bytes(store, file), store.path(FOLDER, file)) for file in manifest_files(store).values()]
 
 
 def plan_of(manifest: Manifest) -> Plan:

@@ -32,10 +32,10 @@ from results.errors import StudyError, settings_errors
 from results.plain_values import Row, Tree
 from results.rows.keys import resolve_key
 from results.store.filesystem import content, info_of
-from results.store.manifest import FOLDER, as_planned, label, manifest_bytes
+from results.store.manifest import FOLDER, as_planned, label
 from results.store.schema import SCHEMAS
 from results.store.seal import state
-from results.store.tables import Store, list_names, open_store, read, write_file
+from results.store.tables import Store, open_store, read, write_file
 
 TOLERANCE = 0.01  # relative, where the numerics are not those of the row
 _COMPARED = ("replicates", "curves", "evaluations", "profiles")
@@ -123,8 +123,7 @@ def _row(store: Store, key: str) -> Row | None:
 def _planned(store: Store, row: Row) -> tuple[Study, Condition]:
     """The study and condition that the row's pack was planned from, else ones that ask for the row's evaluation sets."""
     plans = []
-    for name in list_names(store, FOLDER):
-        manifest = manifests.read(manifest_bytes(store, name), store.path(FOLDER, name))
+    for manifest in manifests.read_all(store):
         places = [index for key, index, *_ in manifest["replicates"] if key == row["key"]]
         if not places:
             continue

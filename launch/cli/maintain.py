@@ -52,15 +52,18 @@ def verify(store: str, study: str | None) -> None:
 def compact(store: str, study: str | None) -> None:
     """Join the many small files of a store into one per table.
 
-    Readers see the same rows. An older manifest is rewritten in today's shorter form. Do not use it while a study writes into the store.
+    Readers see the same rows. Manifests are compressed with gzip, an older one is rewritten in today's shorter form first. Do not use
+    it while a study writes into the store.
     """
     from harness.planning.manifest import shorten
+    from results.store.manifest import compress
     from results.store.merge import compact as compact_store
 
     def show(part: str, name: str) -> None:
         opened = open_study(part, name)
         before, after = compact_store(opened)
         shorten(opened)
+        compress(opened)
         say(f"{name}: {before} files are now {after}")
 
     each_study([(store, name) for name in study_names(store, study)], show)

@@ -1,8 +1,11 @@
 """The newest manifest of a study and what it says. A manifest never changes, so a study that was extended has several."""
 
+import gzip
 import hashlib
+import io
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,24 +20,21 @@ from results.plain_values import Tree
 from results.store.filesystem import info_of, public, reason
 from results.store.manifest_fields import ConditionFields, Manifest, Planned
 from results.store.manifest_schema import problem
-from results.store.tables import Store, list_names, read_bytes, write_bytes
+from results.store.tables import Store, delete, list_names, read_bytes, write_bytes
 
 FOLDER = "manifests"
 NEWEST = "newest_manifest"  # a file of the study that names one: times of files do not survive a copy
 SUFFIX = ".yaml"
+COMPRESSED = f"{SUFFIX}.gz"  # as `compress` leaves it: most of a manifest is repetition
 _MOST_NAME = 200  # bytes
 MOST_BYTES = 2**28  # 2 × 10^6 replicates
-
-
-def manifest_path(manifest_hash: str) -> str:
-    """The path of a manifest within its study."""
-    return f"{FOLDER}/{manifest_hash}{SUFFIX}"
+_CURE = "bring it from a copy of the store, or delete it and run the study again, which writes its plan anew"
 
 
 def write_manifest(store: Store, content: bytes) -> None:
     """Write a manifest, named for its bytes, and make it the newest. Raises OSError with one sentence."""
     name = digest(content)
-    write_bytes(store, manifest_path(name), content)
+    write_bytes(store, f"{FOLDER}/{name}{SUFFIX}", content)
     write_bytes(store, NEWEST, name.encode())
 
 
@@ -44,20 +44,39 @@ def newest_manifest(store: Store) -> tuple[str, Manifest] | None:
     It is the one that the file `newest_manifest` names. Without that file it is the latest by the time of the files, and of several with
     the same time the one that plans most. Raises DamagedFile, naming the file, where that is no manifest.
     """
-    names = [name for name in list_names(store, FOLDER) if name.endswith(SUFFIX)]
-    if not names:
+    files = manifest_files(store)
+    if not files:
         return None
     if (named := named_manifest(store)) is not None:
-        if f"{named}{SUFFIX}" not in names:
+        if named not in files:
             raise DamagedFile(
                 f"{store.path(NEWEST)} names {named}, which is not in {store.path(FOLDER)}: bring it there, or delete the file"
             )
-        return named, read_manifest(store, named)
+        return named, read_manifest(store, files[named])
     with store_errors(store.path(FOLDER)):
-        infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, name) for name in names])
+        infos: list[pyarrow.fs.FileInfo] = store.filesystem.get_file_info([store.path(FOLDER, file) for file in files.values()])
     last = max(info.mtime_ns for info in infos)
-    hashes = [name.removesuffix(SUFFIX) for name, info in zip(names, infos, strict=True) if info.mtime_ns == last]
-    return max(((name, read_manifest(store, name)) for name in hashes), key=lambda named: len(named[1]["replicates"]))
+    latest = [name for name, info in zip(files, infos, strict=True) if info.mtime_ns == last]
+    return max(((name, read_manifest(store, files[name])) for name in latest), key=lambda named: len(named[1]["replicates"]))
+
+
+def manifest_files(store: Store) -> dict[str, str]:
+    """The files of a study's manifests by their names without suffix, sorted. Where one has both suffixes, it is the file of SUFFIX."""
+    files = list_names(store, FOLDER)
+    named = {file.removesuffix(suffix): file for suffix in (COMPRESSED, SUFFIX) for file in files if file.endswith(suffix)}
+    return dict(sorted(named.items()))
+
+
+def compress(store: Store) -> None:
+    """Compress every manifest of a study with gzip. The newest stays the newest."""
+    newest = newest_manifest(store)
+    if newest is None:
+        return
+    write_bytes(store, NEWEST, newest[0].encode())  # without it, the time of the files would say which is the newest
+    for name, file in manifest_files(store).items():
+        if not file.endswith(COMPRESSED):
+            write_bytes(store, f"{FOLDER}/{name}{COMPRESSED}", gzip.compress(manifest_bytes(store, file), mtime=0))
+            delete(store, f"{FOLDER}/{file}")
 
 
 def manifest_of(store: Store) -> Manifest:
@@ -188,7 +207,7 @@ def as_planned(store: Store, rows: pa.Table) -> pa.Table:
 
 
 def manifest_bytes(store: Store, name: str) -> bytes:
-    """The file `name` of a study's manifests.
+    """What the file `name` of a study's manifests holds, decompressed.
 
     Raises DamagedFile where it is larger than MOST_BYTES, which is asked before it is read, and where it is not what was written.
     """
@@ -196,13 +215,28 @@ def manifest_bytes(store: Store, name: str) -> bytes:
     size = info_of(store.filesystem, path).size or 0
     if size > MOST_BYTES:
         raise DamagedFile(f"{path} has {size} bytes, and a manifest at most {MOST_BYTES}; move it out of the store")
-    data = read_bytes(store, f"{FOLDER}/{name}")
+    data = decompressed(read_bytes(store, f"{FOLDER}/{name}"), path)
     if named_for(name) not in (None, digest(data)):
-        raise DamagedFile(
-            f"{path} is not what was written, since its name is not the digest of its bytes: bring it from a copy of the store, or delete "
-            "it and run the study again, which writes its plan anew"
-        )
+        raise DamagedFile(f"{path} is not what was written, since its name is not the digest of its bytes: {_CURE}")
     return data
+
+
+def decompressed(data: bytes, path: str) -> bytes:
+    """The manifest in a file of these bytes. Raises DamagedFile where they can't be decompressed, or are more than MOST_BYTES then."""
+    if not path.endswith(COMPRESSED):
+        return data
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DamagedFile(
+            f"{path} is not what was written, since it can't be decompressed ({reason(error)}): {_CURE}"
+        ) from error
+    if len(content) > MOST_BYTES:
+        raise DamagedFile(
+            f"{path} has more than {MOST_BYTES} bytes, decompressed, and a manifest has at most that; move it out of the store"
+        )
+    return content
 
 
 def digest(content: bytes) -> str:
@@ -216,9 +250,9 @@ def named_for(name: str) -> str | None:
     return stem if re.fullmatch("[0-9a-f]{16}", stem) else None
 
 
-def read_manifest(store: Store, manifest_hash: str) -> Manifest:
-    """The content of one manifest, which fits the schema. Raises DamagedFile, naming the file, where it does not."""
-    return checked(manifest_bytes(store, f"{manifest_hash}{SUFFIX}"), store.path(manifest_path(manifest_hash)))
+def read_manifest(store: Store, file: str) -> Manifest:
+    """The content of one of `manifest_files`, which fits the schema. Raises DamagedFile, naming the file, where it does not."""
+    return checked(manifest_bytes(store, file), store.path(FOLDER, file))
 
 
 def checked(data: bytes, path: str) -> Manifest:

@@ -20,8 +20,8 @@ import pyarrow.fs
 from results.errors import StudyError
 from results.grouping import grouped
 from results.rows.plural import counted
-from results.store.filesystem import content, info_of, join, listing
-from results.store.manifest import FOLDER, NEWEST, newest_manifest
+from results.store.filesystem import content, listing
+from results.store.manifest import FOLDER, NEWEST, manifest_files, newest_manifest
 from results.store.parquet import COMPACTED, SUFFIX, densest
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.seal import state
@@ -159,7 +159,7 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
     failures = manifests = 0
     for other in others:
         failures += _merge_failures(into, other)
-        manifests += _copy_missing(into, other, into.path(FOLDER), other.path(FOLDER))
+        manifests += _merge_manifests(into, other)
     for relative, source in weights.items():
         write_file(into, into.shared(*relative), content(source.filesystem, source.shared(*relative)))
     if manifests:  # the newest plan is then the one of most replicates, and of several such the one of the smallest hash
@@ -342,14 +342,13 @@ def _merge_failures(into: Store, other: Store) -> int:
     return added
 
 
-def _copy_missing(into: Store, other: Store, target: str, source: str) -> int:
-    """Copy the files below `source` that `target` lacks (their names say what they hold); returns how many."""
-    added = 0
-    for relative in _files(other, source):
-        if info_of(into.filesystem, join(target, relative)).type == pyarrow.fs.FileType.NotFound:
-            write_file(into, join(target, relative), content(other.filesystem, join(source, relative)))
-            added += 1
-    return added
+def _merge_manifests(into: Store, other: Store) -> int:
+    """Copy the manifests that `into` lacks, compressed or not; returns how many."""
+    there, files = manifest_files(into), _files(other, other.path(FOLDER))
+    missing = [file for name, file in manifest_files(other).items() if name not in there and file in files]
+    for file in missing:
+        write_bytes(into, f"{FOLDER}/{file}", content(other.filesystem, other.path(FOLDER, file)))
+    return len(missing)
 
 
 def _files(store: Store, folder: str) -> list[str]:

@@ -15,16 +15,16 @@ from results.errors import DamagedFile
 from results.rows.plural import counted
 from results.store.filesystem import content, listing
 from results.store.manifest import FOLDER as MANIFESTS
-from results.store.manifest import NEWEST, digest, named_for, named_manifest
+from results.store.manifest import NEWEST, decompressed, digest, manifest_files, named_for, named_manifest
 from results.store.parquet import read_file
 from results.store.schema import SCHEMAS
 from results.store.seal import State, state
 from results.store.second_copy import copies_differ
-from results.store.tables import Store, check_name, committed, list_names, scored
+from results.store.tables import Store, check_name, committed, scored
 
 _PATTERNS = {
     **dict.fromkeys([*SCHEMAS, "rescored", "glitches"], r".*\.parquet"),
-    MANIFESTS: r".*\.yaml",
+    MANIFESTS: r".*\.yaml(\.gz)?",
     "checkpoints": r".*/[0-9]+\.safetensors",
 }
 _AGAIN = "run the study again: what was in it is trained anew"
@@ -102,7 +102,10 @@ def state_of(kind: str, name: str, data: bytes) -> State:
         return state(data)
     if (named := named_for(name)) is None:
         return "unsealed"
-    return "whole" if digest(data) == named else "damaged"
+    try:
+        return "whole" if digest(decompressed(data, name)) == named else "damaged"
+    except DamagedFile:
+        return "damaged"
 
 
 def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str], verified: Verified) -> None:
@@ -149,6 +152,6 @@ def _check_newest(store: Store, verified: Verified) -> None:
         name = ""
     if name is not None:
         verified.files += 1
-        if f"{name}.yaml" not in list_names(store, MANIFESTS):
+        if name not in manifest_files(store):
             cure = "delete it and run the study again, which writes it anew"
             verified.damage.append((f"{store.path(NEWEST)} names no manifest of the study", cure))

@@ -13,6 +13,7 @@ from harness.planning.manifest import build, to_bytes
 from harness.planning.plan import plan
 from harness.study.load import load
 from results.errors import StudyError
+from results.store.manifest import compress
 from results.store.tables import committed, open_store
 from tests.harness.killed import out_of_memory, without_report
 from tests.harness.tiny import files, tables, write_study
@@ -68,6 +69,18 @@ def test_a_set_that_is_exchanged_for_another_is_refused(written, tmp_path):
     other = written("evaluate.sets.denser.p_ignore=0", name="other.yaml", renamed="denser")
     with pytest.raises(StudyError, match="committed with the evaluation set dense, which the study no longer has"):
         _run(other, tmp_path / "runs")
+
+
+def test_a_compressed_manifest_is_run_and_its_store_holds_what_it_did(written, tmp_path, monkeypatch):
+    store = tmp_path / "runs"
+    assert _run(written(), store) == 0
+    compress(open_store(store, "tiny"))
+    (compressed,) = (store / "tiny" / "manifests").iterdir()
+    with monkeypatch.context() as patch:
+        _no_training(patch)
+        assert _run(compressed, store) == 0
+    assert _run(compressed, tmp_path / "other") == 0
+    assert tables(tmp_path / "other") == tables(store)
 
 
 def test_packs_that_were_committed_as_halves_are_not_trained_again(written, tmp_path, monkeypatch, capsys):

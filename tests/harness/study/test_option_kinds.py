@@ -11,6 +11,8 @@ from harness.planning.plan import plan
 from harness.study.load import from_tree
 from harness.study.option_kinds import option_kinds
 from results.store import manifest_schema
+from results.store.manifest import manifest_of
+from results.store.tables import open_store
 
 ROOT = Path(__file__).parents[3]
 WRONG = {"x": {"y": []}}  # of no kind that an option has, but for mappings of other names
@@ -18,7 +20,7 @@ WRONG = {"x": {"y": []}}  # of no kind that an option has, but for mappings of o
 
 def committed(study):
     folder = next(path.parent for path in (ROOT / "docs/studies").rglob("newest_manifest") if path.parent.name == study)
-    return json.loads((folder / f"manifests/{(folder / 'newest_manifest').read_text().strip()}.yaml").read_text())
+    return manifest_of(open_store(folder.parent, study))
 
 
 def test_readers_have_the_kinds_that_the_annotations_say():

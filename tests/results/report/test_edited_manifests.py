@@ -4,6 +4,7 @@ The variants are made from committed manifests by walking them, so that fields t
 """
 
 import copy
+import gzip
 import json
 import random
 import shutil
@@ -15,12 +16,13 @@ import pytest
 
 from launch.cli import main
 from results.report.plots import figure_files
+from results.store.manifest import manifest_bytes, manifest_files
 from results.store.manifest_schema import problem
 from results.store.tables import open_store
 from tests.results.synthetic import manifest, write
 
 ROOT = Path(__file__).parents[3]
-MANIFESTS = sorted((ROOT / "docs/studies").rglob("manifests/*.yaml"))
+STUDIES = sorted(path.parent for path in (ROOT / "docs/studies").rglob("newest_manifest"))
 FAMILIES = {
     **dict.fromkeys(("fflm-quick", "p9", "lego-self-training", "a5", "alignment", "p7"), 300),
     **dict.fromkeys(("dyck-lengths", "trained-generators", "vgb-long-run", "ngram-stationarity"), 100),
@@ -165,9 +167,11 @@ def quickly(monkeypatch):
     monkeypatch.setattr(figure_files, "png", lambda figure: b"")
 
 
-@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: f"{path.parents[1].name}-{path.stem[:4]}")
-def test_every_committed_manifest_fits_the_schema(path):
-    assert problem(json.loads(path.read_text())) == ""
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: f"{study.parent.name}-{study.name}")
+def test_every_committed_manifest_fits_the_schema(study):
+    at = open_store(study.parent, study.name)
+    (file,) = manifest_files(at).values()
+    assert problem(json.loads(manifest_bytes(at, file))) == ""
 
 
 def newest(study: Path) -> Path:
@@ -177,10 +181,12 @@ def newest(study: Path) -> Path:
 
 
 def copied(name: str, tmp_path: Path) -> Path:
-    """A store with one committed study, found by its name."""
-    found = [path.parent for path in sorted((ROOT / "docs/studies").rglob("newest_manifest"))]
-    study = next(path for path in found if name == path.name)
-    shutil.copytree(study, tmp_path / "store" / study.name, ignore=shutil.ignore_patterns("report", "*.svg", "*.png"))
+    """A store with one committed study, found by its name, whose manifest is not compressed."""
+    study = next(path for path in STUDIES if name == path.name)
+    into = shutil.copytree(study, tmp_path / "store" / study.name, ignore=shutil.ignore_patterns("report", "*.svg", "*.png"))
+    for file in (into / "manifests").iterdir():
+        file.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
+        file.unlink()
     return tmp_path / "store"
 
 

@@ -15,13 +15,14 @@ from harness.prepare import Prepared, next_round
 from harness.study.config import Study, keep_tail
 from harness.training import weights as artifacts
 from results.errors import StudyError
+from results.progress.status import unplanned
 from results.report.first_screen import smaller_than
 from results.rows.plural import counted
 from results.rows.summary import replicates_of
 from results.store.filesystem import public
 from results.store.manifest import Manifest
 from results.store.schema import SCHEMAS
-from results.store.tables import committed
+from results.store.tables import committed, read
 
 _AROUND_S = {"local": 8.0, "ray": 20.0}  # seconds beside training: imports, Ray, the report, W&B
 
@@ -43,6 +44,9 @@ def announce(prepared: Prepared, say: Callable[[str], None], retry: bool = False
         f"  {counted(total, 'replicate')} of {counted(len(names), 'condition')}{staged}, "
         f"{len(planned.done)} committed in {public(prepared.uri)}{new}"
     )
+    keys = set(read(prepared.store, "replicates", ["key"])["key"].to_pylist())
+    if more := len(keys - {replicate.key for replicate in planned.replicates}):
+        say(f"  {unplanned(more)}")
     for line in _without_verdict(prepared):
         say(f"  {line}")
     if planned.failed:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harness.study.config import name_of
 from models.model import config_of
 from models.transformer.transformer import Decoder, Transformer
 from results.errors import StudyError
@@ -53,7 +54,8 @@ def unfit(model: nn.Module, form: str) -> str | None:
     """What keeps a model from being a `form`, as half a sentence; None where nothing does."""
     title, config = _TITLES[form], config_of(model)
     if not isinstance(model, Decoder) or not isinstance(config, Transformer):
-        return f"the model is a {type(model).__name__}, and {title} is a transformer"
+        kind = "of another library" if config is None else name_of(config)
+        return f"the model is {kind}, and {title} is a transformer"
     for option, allowed_values in _RULES[form].items():
         if getattr(config, option) not in allowed_values:
             allowed = " or ".join(_word(value) for value in allowed_values)

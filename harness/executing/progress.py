@@ -127,7 +127,7 @@ class Progress:
             parts.append(f"{significant(self._rate())} a minute")
         if left is not None:
             parts.append(_ends(left))
-        elif self._stepped() and self._running:
+        elif self._shows_steps and self._stepped() and self._running:
             parts.append("every step is done, the last evaluations run")
         if self.diverged:
             parts.append(f"{self.diverged} diverged")

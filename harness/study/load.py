@@ -273,7 +273,8 @@ def _evaluate(merged: Tree) -> tuple[tuple[EvaluationSet, ...], int, int, Watch 
         if not isinstance(definition, dict):
             raise StudyError(f"{where} = {definition!r} must be a mapping such as {{p_ignore: 0.98, sequences: 10000}}")
         if "sequences" not in definition:
-            raise StudyError(f"{where}.sequences is missing: the number of strings in the set")
+            meant = next((f"; did you mean it by {key}?" for key in definition if nearest(key, ("sequences",))), "")
+            raise StudyError(f"{where}.sequences is missing: the number of strings in the set{meant}")
         if "name" in definition:
             raise StudyError(f"{where}.name can't be set: an evaluation set is of the condition's own task")
         fields = {key: value for key, value in definition.items() if key not in ("sequences", "every")}
@@ -305,7 +306,11 @@ def _validate_sets(study: Study) -> None:
             try:
                 digest = asked.hash(condition.task, study.evaluate_seed)
             except StudyError as error:
-                raise StudyError(f"evaluate.sets.{asked.name} of condition {condition.label}: {error}") from error
+                where, own = f"evaluate.sets.{asked.name}", condition.task.__dataclass_fields__
+                for key in asked.definition:
+                    if key not in own and (meant := nearest(key, ("every", "sequences"), f"{where}.")):
+                        raise StudyError(f"{where}.{key} is not an option of a set{meant}") from error
+                raise StudyError(f"{where} of condition {condition.label}: {error}") from error
             if digest in hashes:
                 raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{asked.name} are the same set: remove one")
             hashes[digest] = asked.name

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from results.errors import StudyError
@@ -12,11 +13,15 @@ _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 
 def seeds_of(spec: Value, where: str) -> list[int]:
-    """Seeds from a whole number, a range "0..4" with both ends, or a list of these."""
+    """Seeds from a whole number, a range "0..4" with both ends, or a list of these that has no seed twice."""
     if isinstance(spec, list):
         if not spec:
             raise StudyError(f"{where} is an empty list: give at least one seed")
-        return list(dict.fromkeys(seed for part in spec for seed in seeds_of(part, where)))
+        seeds = [seed for part in spec for seed in seeds_of(part, where)]
+        twice = next((seed for seed, times in Counter(seeds).items() if times > 1), None)
+        if twice is not None:
+            raise StudyError(f"{where} has the seed {twice} twice: list each seed once")
+        return seeds
     if type(spec) is int and 0 <= spec < _MOST:
         return [spec]
     ends = _RANGE.fullmatch(spec) if isinstance(spec, str) else None

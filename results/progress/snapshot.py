@@ -57,7 +57,8 @@ class Node:
 class Snapshot:
     """The state of a study. Times are UTC.
 
-    committed: how many of the planned replicates are (of all, where there is no plan). recent: how many were within the last hour.
+    committed: how many of the planned replicates are (of all, where there is no plan). unplanned: committed ones that the newest plan
+    lacks. recent: how many were within the last hour.
     per_minute: replicates a minute over the last hour, or since the first of its packs began. ends: estimated end at the pace of the last
     hour, where missing replicates count by the seconds that others of their condition took; None where none was committed in that hour.
     """
@@ -66,6 +67,7 @@ class Snapshot:
     at: datetime.datetime
     committed: int
     planned: int
+    unplanned: int
     failed: int
     packs: Packs
     conditions: tuple[Condition, ...]
@@ -110,9 +112,10 @@ def snapshot(
     if manifest:
         rows = named_as_planned(manifest, rows, [label(each["name"], stage_of(each)) for each in manifest["conditions"]])
     keys = set(rows["key"].to_pylist())
+    planned = {row[0] for row in manifest["replicates"]} if manifest else keys
     failed = set(failures) - keys
     if manifest:
-        failed &= {row[0] for row in manifest["replicates"]}
+        failed &= planned
     packs = set(rows["pack"].unique().to_pylist())
     conditions = _conditions(manifest, rows, failed)
     recent = rows.filter(pc.greater(rows["ended"], pa.scalar(now - datetime.timedelta(seconds=WINDOW_S), rows["ended"].type)))
@@ -122,8 +125,9 @@ def snapshot(
     return Snapshot(
         study,
         now,
-        sum(row[0] in keys for row in manifest["replicates"]) if manifest else len(keys),
+        len(keys & planned),
         len(manifest["replicates"]) if manifest else 0,
+        len(keys - planned),
         len(failed),
         _packs(manifest, keys, failed, packs, set(flying) - packs),
         conditions,

@@ -33,11 +33,18 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
 
 
 def head(at: Snapshot) -> str:
-    """`name: 12 of 24 replicates committed, 2 failed`; without a manifest it says that there is none."""
+    """`name: 12 of 24 replicates committed, 2 failed`, and how many others there are; without a manifest it says that there is none."""
     failed = f", {at.failed} failed" if at.failed else ""
     if not at.planned:
         return f"{at.study}: {counted(at.committed, 'replicate')} committed{failed}, and no manifest says how many are planned"
-    return f"{at.study}: {at.committed} of {at.planned} replicates committed{failed}"
+    others = f"; {unplanned(at.unplanned)}" if at.unplanned else ""
+    return f"{at.study}: {at.committed} of {at.planned} replicates committed{failed}{others}"
+
+
+def unplanned(count: int) -> str:
+    """What is said of committed replicates that a plan lacks, such as those of a setting that was changed since."""
+    are = "is" if count == 1 else "are"
+    return f"{counted(count, 'other replicate')} in the store {are} not of this plan, and left out of reports"
 
 
 def of_planned(condition: Condition) -> str:

@@ -11,7 +11,7 @@ from results.plain_values import Tree
 from results.report.citations import harness, references
 from results.report.family import ReportFamily
 from results.rows.summary import Replicate, at_last_step, copy_of, to_parquet
-from results.store.manifest import Manifest, named_as_planned
+from results.store.manifest import Manifest, named_as_planned, planned_rows
 from results.store.schema import TABLES as STORE_TABLES
 from results.store.tables import ROW, Store, committed, read
 
@@ -27,25 +27,26 @@ LONG = ("profiles", "curves")  # the tables that have most rows in a large study
 class ReportTables:
     """The rows that count, each table read once.
 
-    replicates: the committed ones, under the plan's names of their conditions. shared: whether a second process writes the copies of the
-    long tables, while this one reads only the rows of them that it draws.
+    replicates: the committed ones, under the plan's names of their conditions; of the other tables only rows of planned ones are read.
+    shared: whether a second process writes the copies of the long tables, while this one reads only the rows of them that it draws.
     """
 
     def __init__(self, store: Store, manifest: Manifest, shared: bool):
         self._store, self.replicates = store, named_as_planned(manifest, committed(store))
-        self._copies = {"replicates": to_parquet(self.replicates)}
+        self._planned = planned_rows(manifest, self.replicates)
+        self._copies = {"replicates": to_parquet(self._planned)}
         self._coming: dict[str, Future[bytes]] = {}
         if shared:
-            keys = self.replicates.select(ROW)
+            keys = self._planned.select(ROW)
             self._coming = {table: second_process.submit(copy_of, store, table, keys) for table in LONG}
 
     def read(self, table: str, keys: Sequence[str] | None = None) -> pa.Table:
         """The rows of a table that count, of these replicates or of all."""
         wanted = None if keys is None else pc.field("key").isin(pa.array(keys, pa.string()))
         if table in self._coming:
-            packs = None if wanted is None else set(self.replicates.filter(wanted)["pack"].to_pylist())
-            return read(self._store, table, filter=wanted, winning=self.replicates, packs=packs)
-        rows = read(self._store, table, winning=self.replicates)
+            packs = None if wanted is None else set(self._planned.filter(wanted)["pack"].to_pylist())
+            return read(self._store, table, filter=wanted, winning=self._planned, packs=packs)
+        rows = read(self._store, table, winning=self._planned)
         self._copies[table] = to_parquet(rows)
         return rows if wanted is None else rows.filter(wanted)
 

@@ -27,7 +27,7 @@ from results.rows.shared_seeds import caution
 from results.rows.summary import Replicate, errors_of, replicates_of, to_csv, to_parquet
 from results.rows.value_summary import column_of, returned, summarise_values, value_rows
 from results.statistics.real_values import wants_log_axis
-from results.store.manifest import Manifest, named_as_planned, reported
+from results.store.manifest import Manifest, named_as_planned, planned_rows, reported
 from results.store.tables import Store, committed, read
 
 _TABLES = ("replicates", "evaluations", "failures")
@@ -43,7 +43,8 @@ def values_report(store: Store, manifest: Manifest, families: Sequence[ReportFam
     """The files of the report by their paths in its folder; the page is the last, as it links to the others. `families`: those whose
     sections are drawn."""
     finished = named_as_planned(manifest, committed(store))
-    tables = {"replicates": finished} | {name: read(store, name, winning=finished) for name in ("evaluations", "failures")}
+    own = planned_rows(manifest, finished)
+    tables = {"replicates": own} | {name: read(store, name, winning=own) for name in ("evaluations", "failures")}
     failures, evaluations = tables["failures"], tables["evaluations"].filter(reported(manifest))
     measures = measures_of(manifest, evaluations)
     planned = replicates_of(manifest, finished, evaluations, failures)

@@ -15,7 +15,7 @@ from results.rows.keys import resolve_key
 from results.rows.load_rows import chosen_study
 from results.rows.measures import ARRAY, label
 from results.store.filesystem import content, info_of
-from results.store.manifest import as_planned
+from results.store.manifest import as_planned, newest_manifest, planned_rows
 from results.store.seal import state
 from results.store.tables import Store, committed, open_store, read
 
@@ -37,13 +37,15 @@ def arrays(
     """The arrays of a study's replicates by condition, seed and step, read one file at a time.
 
     study: may be left out where the store has one. name: only the array of this name; key: only the arrays of this replicate, whose first
-    digits are enough. Raises StudyError where there is no such study or replicate and where no replicate has an array of that name, and
-    DamagedFile where a file is gone, damaged or another replicate's.
+    digits are enough. Without a key it is the replicates of the newest plan. Raises StudyError where there is no such study or replicate
+    and where no replicate has an array of that name, and DamagedFile where a file is gone, damaged or another replicate's.
     """
     opened = store if isinstance(store, Store) else open_store(store, chosen_study(os.fspath(store), study, "arrays"))
     finished = as_planned(opened, committed(opened))
     if key is not None:
         finished = finished.filter(pc.field("key") == resolve_key([opened], key))
+    elif newest := newest_manifest(opened):
+        finished = planned_rows(newest[1], finished)
     rows = read(
         opened, "evaluations", ["key", "step", "set", "metric"], pc.field("kind") == ARRAY, winning=finished
     ).to_pylist()

@@ -6,6 +6,7 @@ import json
 import operator
 import os
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,10 @@ import pyarrow.parquet
 from results.errors import StudyError, nearest
 from results.plain_values import Options
 from results.rows.options import flatten
+from results.rows.plural import counted
 from results.store.filesystem import public
 from results.store.json_columns import entries
-from results.store.manifest import as_planned, newest_manifest
+from results.store.manifest import as_planned, newest_manifest, planned_rows
 from results.store.schema import SCHEMAS, TABLES
 from results.store.tables import ROW, Store, no_study, open_store, read, studies
 
@@ -74,9 +76,10 @@ def load(
     columns: str | Sequence[str] | None = None,
     filters: pc.Expression | Sequence[Any] | None = None,
     config: bool | str | Sequence[str] = False,
+    planned: bool = True,
     **conditions: Any,
 ) -> LoadedRows:
-    """The rows of one table of a study that count: those of committed replicates, each replicate once.
+    """The rows of one table of a study that count: those of committed replicates that its newest plan has, each replicate once.
 
         rows = results.load("runs", "fflm-quick", "evaluations", set="sparse", condition=["transformer", "lstm"])
         frame = rows.to_pandas()
@@ -85,6 +88,8 @@ def load(
     columns: of the table, and of `replicates` too (such as condition, init_seed, status), in the order wanted.
     conditions: COLUMN=value, COLUMN=[values] or COLUMN=None (for null), of the table or of `replicates`. A range or an array stands for
     its values.
+    planned: False adds the replicates that the newest plan lacks, such as those of a setting that was changed since. While they are left
+    out, a UserWarning says how many there are. `failures` has the rows of all packs either way.
     A condition that was renamed has its name in the newest plan; rows that this plan lacks keep their names.
     filters: for other comparisons on columns of the table: a pyarrow expression, or tuples as in `pandas.read_parquet`,
     such as [("step", ">=", 1000)].
@@ -112,14 +117,19 @@ def load(
     joined = [name for name in wanted if name not in own]
     if table in ("replicates", "failures") or not (joined or about or config):
         more = ["config"] if config and "config" not in wanted else []
-        if table == "replicates" and ("condition" in wanted or "condition" in str(filter)):
-            rows = as_planned(opened, read(opened, table))
+        if table == "failures":
+            rows = read(opened, table, needed, filter)
+        elif table != "replicates":
+            rows = read(opened, table, needed, filter, _counting(opened, read(opened, "replicates", ROW), planned))
+        elif "condition" in wanted or "condition" in str(filter):
+            rows = as_planned(opened, _counting(opened, read(opened, table), planned))
             rows = (rows if filter is None else rows.filter(filter)).select([*needed, *more])
         else:
-            rows = read(opened, table, [*needed, *more], filter)
+            rows = read(opened, table, list(dict.fromkeys([*needed, *more, "key"])), filter)
+            rows = _counting(opened, rows, planned).select([*needed, *more])
         return LoadedRows(_with_settings(opened, rows.select(wanted), rows["config"], config) if config else rows)
     used = [name for name in beside if name in joined or name in about or (config and name == "config")]
-    replicates = read(opened, "replicates", [*ROW, *used])
+    replicates = _counting(opened, read(opened, "replicates", [*ROW, *used]), planned)
     if "condition" in used:
         replicates = as_planned(opened, replicates)
     if about:
@@ -131,6 +141,22 @@ def load(
         rows = rows.append_column(SCHEMAS["replicates"].field(name), replicates[name])
     rows = rows.select(wanted)
     return LoadedRows(_with_settings(opened, rows, replicates["config"], config) if config else rows)
+
+
+def _counting(store: Store, replicates: pa.Table, planned: bool) -> pa.Table:
+    """The rows of `replicates` that the newest plan has, or all. Warns the caller of `load` where some are left out."""
+    newest = newest_manifest(store) if planned else None
+    if newest is None:
+        return replicates
+    own = planned_rows(newest[1], replicates)
+    if more := replicates.num_rows - own.num_rows:
+        are, them = ("is", "it") if more == 1 else ("are", "them")
+        warnings.warn(
+            f"{counted(more, 'replicate')} of {store.study} {are} not in its newest plan, as after a change of a setting, and left out: "
+            f"planned=False loads {them} too",
+            stacklevel=3,
+        )
+    return own
 
 
 def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Options) -> pc.Expression | None:

@@ -181,6 +181,11 @@ def reported_rows(manifest: Manifest, evaluations: pa.Table) -> pa.Table:
     return evaluations if count == evaluations.num_rows else evaluations.filter(selects)
 
 
+def planned_rows(manifest: Planned, rows: pa.Table) -> pa.Table:
+    """The rows with `key` of the replicates that a manifest plans, in their order."""
+    return rows.filter(pc.is_in(rows["key"], pa.array([key for key, *_ in manifest["replicates"]], pa.string())))
+
+
 def label(name: str, stage: int) -> str:
     """The name of a stage of a condition; a first stage has the condition's name."""
     return f"{name}, stage {stage}" if stage else name

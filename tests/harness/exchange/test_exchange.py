@@ -204,7 +204,7 @@ def test_classes_that_are_not_the_tokens_and_other_models_do_not_fit(tmp_path):
     other = config.make(Draw(torch.tensor([0]), "init"), 7, 12, 3)
     with pytest.raises(ValueError, match="3 output classes for 7 tokens"):
         to_gpt2(other, tmp_path / "out")
-    with pytest.raises(ValueError, match="the model is a Recurrent"):
+    with pytest.raises(ValueError, match="the model is lstm, and a Hugging Face GPT-2 is a transformer"):
         to_gpt2(models.build("lstm", Draw(torch.tensor([0]), "init"), vocabulary=7, length=12, width=8), tmp_path / "out")
     with pytest.raises(ValueError, match=re.escape("slot = 2 is outside 0 … 1")):
         to_gpt2(_pack(**GPT2), tmp_path / "out", slot=2)
@@ -365,7 +365,7 @@ def test_each_bad_word_is_one_sentence(store, command, tmp_path):
         ((key, "--format", "safetensors", "--step", "7"), f"step 7 of {key} was not kept; kept: 40"),
         (
             (key, "--format", "gpt2"),
-            "the model is a Recurrent, and a Hugging Face GPT-2 is a transformer: use the format safetensors",
+            "the model is lstm, and a Hugging Face GPT-2 is a transformer: use the format safetensors",
         ),
         ((key, "--format", "safetensors", "--study", "other"), "there is no study 'other' in"),
     ):

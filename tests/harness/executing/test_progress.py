@@ -1,9 +1,11 @@
 import time
+from dataclasses import replace
 
 import pytest
 
 from harness.executing.progress import Progress, with_progress
 from harness.executing.run_pack import Outcome, halves
+from harness.study.experiment import Experiment
 from tests.harness.packs import condition, pack
 
 
@@ -44,6 +46,16 @@ def test_after_the_last_step_the_evaluations_are_named(clock):
     progress.end(Outcome(one.id, "committed", 2))
     progress.end(Outcome(two.id, "committed", 2))
     assert progress.line().endswith("a minute")
+
+
+def test_of_experiments_nothing_is_said_of_evaluations_that_they_lack(clock):
+    """An experiment may do more after the last step that it told of, as one does whose steps are not known before."""
+    one, _ = _two_packs()
+    run = replace(one.replicates[0].condition, experiment=Experiment(command=("true",)))
+    walks = replace(one, replicates=tuple(replace(replicate, condition=run) for replicate in one.replicates))
+    progress = Progress([walks], {walks.id: 1.0}, committed=0, total=2)
+    progress.step(walks.id, walks.steps)
+    assert progress.line() == "0/1 packs · 0/2 replicates"
 
 
 def test_parts_of_a_second_are_not_counted_down_and_a_fast_pace_has_no_exponent(clock):

@@ -163,6 +163,30 @@ def test_odd_seeds_are_refused(spec):
         seeds_of(spec, "seeds.init")
 
 
+@pytest.mark.parametrize("spec", [[0, 1, 1], ["0..4", 3], ["0..2", "2..4"], [[5], 5]])
+def test_a_seed_that_is_listed_twice_is_refused(spec):
+    with pytest.raises(StudyError, match=r"^seeds\.data has the seed [1325] twice: list each seed once$"):
+        small_study(seeds={"init": 0, "data": spec})
+
+
+@pytest.mark.parametrize(
+    ("definition", "sentence"),
+    [
+        (
+            {"seqences": 50},
+            "evaluate.sets.same.sequences is missing: the number of strings in the set; did you mean it by seqences?",
+        ),
+        ({"p_ignore": 0.5}, "evaluate.sets.same.sequences is missing: the number of strings in the set"),
+        (
+            {"sequences": 50, "evry": 10},
+            "evaluate.sets.same.evry is not an option of a set; did you mean evaluate.sets.same.every?",
+        ),
+    ],
+)
+def test_a_misspelt_key_of_an_evaluation_set_is_named(definition, sentence):
+    assert refusal(evaluate={"sets": {"same": definition}}) == sentence
+
+
 @pytest.mark.parametrize("replicates", [0, -1, 1.5, "many", True])
 def test_replicates_are_at_least_one(replicates):
     assert refusal(replicates=replicates).startswith(f"replicates = {replicates!r} must be a whole number of at least 1")

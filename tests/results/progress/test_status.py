@@ -77,6 +77,12 @@ def test_rows_that_an_earlier_plan_left_are_not_counted_for_this_one():
     assert [(c.name, c.committed, c.planned) for c in found.conditions] == [("one", 2, 3), ("old", 1, 0)]
     assert [of_planned(condition) for condition in found.conditions] == ["2 of 3", "1, and none planned"]
     assert "  condition old: 1, and none planned" in lines(found)
+    assert (found.committed, found.planned, found.unplanned) == (2, 3, 3)
+    assert lines(found)[0].endswith(
+        "quick: 2 of 3 replicates committed; 3 other replicates in the store are not of this plan, and left out of reports"
+    )
+    assert "other" not in lines(snapshot("quick", plan({"one": ["a", "b", "x", "y", "z"]}, {}), done, set(), set(), NOW))[0]
+    assert snapshot("quick", None, done, set(), set(), NOW).unplanned == 0
 
 
 def test_a_condition_that_was_renamed_keeps_its_rows():

@@ -170,22 +170,57 @@ def test_conditions_on_replicates_open_only_the_files_of_their_packs(tmp_path, m
     assert [path for path in opened if "/curves/" in path] == [at.path("curves", "fa-2.parquet")]
 
 
-def test_rows_have_the_names_of_the_newest_plan(tmp_path):
-    """Two conditions that exchanged their names, and a replicate that no plan has any more."""
+@pytest.fixture
+def changed(tmp_path):
+    """Two conditions that exchanged their names, a replicate that is still to come, and one that no plan has any more, x."""
     at = open_store(tmp_path, "quick")
     commit_pack(at, "fa-1", ["a", "x"], condition="one")
     commit_pack(at, "fa-2", ["b"], condition="two")
     write_manifest(at, json.dumps(manifest({"two": ["a"], "one": ["b", "c"]})).encode())
-    expected = {"a": "two", "b": "one", "x": "one"}
-    for table in ("replicates", "evaluations", "curves"):
-        rows = results.load(tmp_path, table=table, columns=["key", "condition"]).to_pylist()
-        assert {row["key"]: row["condition"] for row in rows} == expected
-        chosen = results.load(tmp_path, table=table, condition="two", columns="key")
-        assert set(chosen["key"].to_pylist()) == {"a"}
-    copy = pq.read_table(pa.BufferReader(ReportTables(at, manifest_of(at), False).copies()["tables/replicates.parquet"]))
-    assert {row["key"]: row["condition"] for row in copy.to_pylist()} == expected
-    filtered = results.load(tmp_path, table="replicates", filters=[("condition", "=", "one")], columns=["key"])
-    assert set(filtered["key"].to_pylist()) == {"b", "x"}
+    return at
+
+
+@pytest.mark.parametrize("table", ["replicates", "evaluations", "curves"])
+def test_rows_have_the_names_of_the_newest_plan(changed, table):
+    rows = results.load(changed.root, table=table, columns=["key", "condition"], planned=False).to_pylist()
+    assert {row["key"]: row["condition"] for row in rows} == {"a": "two", "b": "one", "x": "one"}
+    chosen = results.load(changed.root, table=table, condition="two", columns="key", planned=False)
+    assert set(chosen["key"].to_pylist()) == {"a"}
+
+
+def test_a_filter_on_conditions_compares_the_names_of_the_newest_plan(changed):
+    options = {"table": "replicates", "filters": [("condition", "=", "one")], "columns": ["key"]}
+    assert set(results.load(changed.root, **options, planned=False)["key"].to_pylist()) == {"b", "x"}
+
+
+@pytest.mark.parametrize("table", ["replicates", "evaluations", "curves"])
+@pytest.mark.parametrize(
+    "options", [{}, {"columns": ["key", "condition"]}, {"columns": "key", "config": True}, {"status": "finished"}]
+)
+def test_a_replicate_that_the_newest_plan_lacks_is_left_out_with_a_warning(changed, table, options):
+    with pytest.warns(
+        UserWarning, match=r"^1 replicate of quick is not in its newest plan, .*planned=False loads it too$"
+    ) as told:
+        rows = results.load(changed.root, table=table, **options)
+    assert set(rows["key"].to_pylist()) == {"a", "b"}
+    assert [each.filename for each in told] == [__file__]
+    assert set(results.load(changed.root, table=table, **options, planned=False)["key"].to_pylist()) == {"a", "b", "x"}
+
+
+def test_the_tables_of_a_report_hold_the_replicates_of_the_newest_plan(changed):
+    for shared in (False, True):
+        rows = ReportTables(changed, manifest_of(changed), shared)
+        for table in ("evaluations", "curves", "profiles"):
+            rows.read(table)
+        copies = {path: pq.read_table(pa.BufferReader(data)) for path, data in rows.copies().items()}
+        assert set(copies) == {f"tables/{name}.parquet" for name in ("replicates", "evaluations", "curves", "profiles")}
+        for path, copy in copies.items():
+            assert set(copy["key"].to_pylist()) == {"a", "b"}, path
+
+
+def test_a_store_without_a_plan_is_loaded_whole(changed):
+    store.delete(changed, "manifests")
+    assert set(results.load(changed.root)["key"].to_pylist()) == {"a", "b", "x"}
 
 
 def test_a_setting_of_other_rows_is_null_or_leaves_no_rows(study):

@@ -8,7 +8,8 @@ The class is a frozen dataclass that inherits from `tasks.task.Task`. Importing 
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,6 +28,17 @@ from tasks.task import Task
 _STRINGS, _MORE = 3, 64  # strings of the two batches that are checked; the larger one is more likely to hold a rare mistake
 _SEEDS = (5, 7, 2**40)
 _IGNORED = -100  # a target that torch's cross-entropy leaves out
+
+
+@dataclasses.dataclass(frozen=True)
+class _WatchedDraw(Draw):
+    """A draw that lists what was asked of it: the site, and what else the numbers follow from."""
+
+    asked: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+
+    def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
+        self.asked.append((site, repr((self.seeds, self.stream, self.step, self.first, self.picked))))
+        return super().words(shape, site)
 
 
 def path_of(kind: type) -> str:
@@ -132,9 +144,16 @@ def _checked_strings(path: str, task: Task) -> Batch:
     with _located_errors(path, "sample"):
         pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
         alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in slots.tolist()]
-        longer = task.sample(Draw(seeds, "data", step=3), _MORE)
+        watched = _WatchedDraw(seeds, "data", step=3)
+        longer = task.sample(watched, _MORE)
     _check_batch(path, task, pack, len(seeds), _STRINGS)
     _check_batch(path, task, longer, len(seeds), _MORE)
+    twice = next((site for (site, _), times in Counter(watched.asked).items() if times > 1), None)
+    _require(
+        path,
+        twice is None,
+        f"sample draws twice with site={twice}, which gives the same numbers again: pass another site, such as site=1, to each further one",
+    )
     apart = [_equal(pack.take(slots[slot : slot + 1]), batch) for slot, batch in enumerate(alone)]
     first = torch.equal(longer.inputs[:, :_STRINGS], pack.inputs)
     for good, otherwise in (

@@ -107,6 +107,10 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
         raise ValueError(
             f"model.name = {path!r} returned {got} for tokens {list(tokens.shape)}: its forward must return float logits {list(wanted)}"
         )
+    if logits.isnan().any():
+        raise ValueError(
+            f"model.name = {path!r} returned NaN for tokens {list(tokens.shape)} before any training: its forward must return numbers"
+        )
     if drawn:
         raise ValueError(noisy(path))
     changed = _differing(before, _contents(module))

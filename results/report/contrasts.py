@@ -256,7 +256,7 @@ def _value_line(
     contrast: Contrast, measure: Measure, replicates: Sequence[Replicate], baseline: str, columns: int
 ) -> list[str]:
     """One line of `show_value_contrasts`, with costs turned back into values."""
-    start, compared = [contrast.condition, f"{measure.label} ({measure.better} is better)"], contrast.compared
+    start, compared = [contrast.condition, measure.ranked], contrast.compared
     if compared is None:
         return _incomparable(start, contrast, columns)
     interval, bounds = _better(compared.interval), contrast.bounds and _better(contrast.bounds)

@@ -32,6 +32,11 @@ class Measure:
         return label(self.set, self.metric)
 
     @property
+    def ranked(self) -> str:
+        """The label and the direction in which it is better: "accuracy (higher is better)"."""
+        return f"{self.label} ({self.better} {'is better' if self.declared else 'counts as better: the study does not say'})"
+
+    @property
     def sign(self) -> float:
         """Factor that turns a value into a cost, and a cost into a value."""
         return -1.0 if self.better == "higher" else 1.0

@@ -85,7 +85,7 @@ def show_pooled(
 def _line(condition: str, group: Group, base: Group, measure: Measure, is_baseline: bool) -> list[str]:
     own, other = ([errors_of(side[stratum], measure.label) for stratum in base] for side in (group, base))
     planned, valued = sum(map(len, group.values())), sum(values.size for values in own)
-    start = [condition, f"{measure.label} ({measure.better} is better)", str(len(own)), str(valued), str(planned - valued)]
+    start = [condition, measure.ranked, str(len(own)), str(valued), str(planned - valued)]
     if not all(values.size for values in (*own, *other)):
         return [*start, "a value has no replicate with a number", ""]
     if any(share_seeds([replicate.seeds for replicate in side[stratum]]) for side in (group, base) for stratum in base):

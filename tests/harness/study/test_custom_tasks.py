@@ -40,6 +40,11 @@ MISTAKES = {
     "weightless": ("torch.ones", "torch.zeros", "all 0"),
     "classes": ("bits.cumsum(-1) % 2", "bits.cumsum(-1)", "outputs = 2"),
     "global_noise": (DRAWN, "torch.randint(0, 2, (len(draw.seeds), batch, self.length))", "take all randomness from draw"),
+    "a_site_twice": (
+        DRAWN,
+        f"{DRAWN} * draw.integers(2, (batch, 1))",
+        "sample draws twice with site=0, which gives the same numbers",
+    ),
     "across_the_pack": (DRAWN, DRAWN + ".flip(0)", "others in a pack than alone"),
     "of_the_batch": (DRAWN, DRAWN + " * (batch % 2)", "strings of a larger batch"),
     "undeclared": ('{"position":', '{"place":', r"return these"),
@@ -124,6 +129,12 @@ def test_labels_of_ones_own_may_be_laws(scale, said, positions, tmp_path, monkey
         return
     with pytest.raises(StudyError, match=said):
         task(tmp_path, monkeypatch, name, text)
+
+
+@pytest.mark.parametrize("other", ["site=1", "site=2"])
+def test_draws_with_different_sites_are_no_mistake(other, tmp_path, monkeypatch):
+    drawn = f"{DRAWN} * draw.integers(2, (batch, 1), {other})"
+    assert task(tmp_path, monkeypatch, f"own_{other[-1]}", RIGHT.replace(DRAWN, drawn)).length == 8
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -145,6 +145,7 @@ def test_needed_positions_are_gathered():
     [
         ("Dropout", "draws random numbers in forward"),
         ("Rand", "draws random numbers in forward"),
+        ("Undefined", r"returned NaN for tokens \[2, \d+\] before any training: its forward must return numbers"),
         ("NumpyRandom", "draws random numbers in forward"),
         ("Depth", "draws random numbers in forward"),
         ("Seen", "changes generator in forward"),

@@ -35,11 +35,11 @@ def _compared(store):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in said[-2:]]
 
 
-def _imported(folder, scores_of):
+def _imported(folder, scores_of, declared="higher"):
     rows = [(*names, seed, score) for names, scores in scores_of.items() for seed, score in enumerate(scores)]
     path, found = folder / "scores.csv", open_store(folder / "runs", "games")
     path.write_text("algorithm,game,seed,score\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
-    import_runs(found, path, Columns("seed", ("algorithm", "game"), {"score": "higher"}), "q", lambda text: None)
+    import_runs(found, path, Columns("seed", ("algorithm", "game"), {"score": declared}), "q", lambda text: None)
     return found
 
 
@@ -50,6 +50,12 @@ def test_conditions_are_compared_within_each_value_and_averaged(store):
     assert fast[5] == "5.75"  # the mean of 2, 2, 9, 10
     chance = ((15 + 1 / 2) / 16 + (6 + 8 / 2) / 16) / 2  # pairs that are won, and half of those that are equal
     assert fast[6] == f"{chance:.2f}"
+
+
+def test_a_metric_whose_better_direction_is_not_declared_says_so(tmp_path):
+    """As where its name is misspelt under `evaluate.metrics`: better and worse may be the wrong way round."""
+    slow, _ = _compared(_imported(tmp_path, SCORES, declared=""))
+    assert slow[1] == "score (lower counts as better: the study does not say)"
 
 
 def test_ten_replicates_of_both_have_intervals(tmp_path):

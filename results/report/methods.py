@@ -102,7 +102,10 @@ def _options(condition: ConditionFields, options: Mapping[str, tuple[str, ...]])
     named: Tree = {}
     for part in ("task", "model", "train"):
         stated, complete = flatten(_mapping(config.get(part)), f"{part}."), flatten(_mapping(settings.get(part)), f"{part}.")
-        asked = {name: complete[name] for name in (f"{part}.{option}" for option in options[part]) if name in complete}
+        own = part == "task" and ":" in str(complete.get("task.name"))  # a class of one's own, whose defaults no reader knows
+        asked = (
+            complete if own else {name: complete[name] for option in options[part] if (name := f"{part}.{option}") in complete}
+        )
         named |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
     if named.get("train.optimizer") == "sgd":
         named.pop("train.betas", None)  # a default that it does not read

@@ -145,6 +145,16 @@ def test_defaults_that_a_manifest_has_are_named_where_a_reader_asks_for_them() -
     assert "eps =" not in text
 
 
+def test_of_a_task_of_ones_own_all_options_are_named() -> None:
+    """A reader can't look up its defaults. Options that a study states are named once."""
+    plan = manifest(1, names=("one",))
+    plan["conditions"][0]["config"]["task"] = {"name": "my_tasks:Maze", "rooms": 7}
+    settings = copy.deepcopy(plan["conditions"][0]["config"])
+    settings["task"] = {"name": "my_tasks:Maze", "doors": 2, "rooms": 7, "keys": None}
+    plan["conditions"][0]["settings"] = settings
+    assert "Task: my_tasks:Maze, doors = 2, rooms = 7." in text_of(plan, None)
+
+
 def test_ranges_of_seeds() -> None:
     assert ranges([4, 0, 1, 2, 7]) == "0 to 2, 4, 7"
     assert ranges([]) == ""

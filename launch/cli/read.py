@@ -1,13 +1,20 @@
 """What came of a study: its report, claims and comparisons."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from launch.cli.arguments import each_study, one_study, open_study, store_study, stores_of, study_names
 from results.terminal import say
+
+LATEX = click.option(
+    "--latex",
+    is_flag=True,
+    help="Print the tables as LaTeX, which needs the package booktabs, and the other lines as comments.",
+)
 
 
 @click.command()
@@ -72,16 +79,32 @@ def claims(store: str, study: str | None, markdown: bool) -> None:
     metavar="SETTING",
     help="Pool the comparison over all values of this setting, such as the task. Only for experiments.",
 )
-def compare(store: str, study: str | None, baseline: str | None, across: str | None) -> None:
+@LATEX
+def compare(store: str, study: str | None, baseline: str | None, across: str | None, latex: bool) -> None:
     """Compare each condition of a study with a baseline."""
     from results.report.contrasts import show_contrasts
 
     named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
 
     def show(part: str, name: str) -> None:
-        show_contrasts(open_study(part, name), baseline, _after_a_blank_line((part, name) != named[0]), across)
+        with _printing((part, name) != named[0], latex) as tell:
+            show_contrasts(open_study(part, name), baseline, tell, across)
 
     each_study(named, show, apart=True)
+
+
+@contextmanager
+def _printing(apart: bool, latex: bool) -> Iterator[Callable[[str], None]]:
+    """What prints the lines of a study. apart: after a blank line; latex: as LaTeX."""
+    from results.rows.latex import Tabular
+
+    tell = _after_a_blank_line(apart)
+    if not latex:
+        yield tell
+        return
+    tabular = Tabular(tell)
+    yield tabular
+    tabular.close()
 
 
 def _after_a_blank_line(wanted: bool) -> Callable[[str], None]:
@@ -98,7 +121,8 @@ def _after_a_blank_line(wanted: bool) -> Callable[[str], None]:
 
 @click.command()
 @store_study
-def spread(store: str, study: str | None) -> None:
+@LATEX
+def spread(store: str, study: str | None, latex: bool) -> None:
     """Split the variance of error rates by its source.
 
     One part lies between replicates, the other within each evaluation.
@@ -108,6 +132,7 @@ def spread(store: str, study: str | None) -> None:
     named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
 
     def show(part: str, name: str) -> None:
-        show_spread(open_study(part, name), _after_a_blank_line((part, name) != named[0]))
+        with _printing((part, name) != named[0], latex) as tell:
+            show_spread(open_study(part, name), tell)
 
     each_study(named, show, apart=True)

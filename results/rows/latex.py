@@ -1,6 +1,7 @@
-"""Summaries as LaTeX tables for a paper, which need the package `booktabs`."""
+"""Summaries, and tables that commands print, as LaTeX for a paper. They need the package `booktabs`."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -27,6 +28,8 @@ _SIGNS = {
     "[": r"\lbrack{}",  # an option of \midrule or \\ where it begins a row
     **{character: "\\" + character for character in "&%$#_"},
 }
+_SYMBOLS = str.maketrans({"–": "--", "−": "$-$", "∞": r"$\infty$", "×": r"$\times$"})
+_BORDER = re.compile(r"(?<!\\)\|")  # of a cell of Markdown
 
 
 def latex_escape(text: str) -> str:
@@ -36,6 +39,34 @@ def latex_escape(text: str) -> str:
     'p\\_i = 98 \\%'
     """
     return "".join(_SIGNS.get(character, character) for character in printable(text))
+
+
+class Tabular:
+    """Takes the lines that a command prints and hands on LaTeX: tables of Markdown as `tabular`, any other line as a comment.
+
+    `close` ends a table that is still open.
+    """
+
+    def __init__(self, say: Callable[[str], None]):
+        self._say, self._row = say, 0
+
+    def __call__(self, line: str) -> None:
+        if not line.startswith("|"):
+            self.close()
+            self._say(f"% {line}" if line else "")
+            return
+        cells = [cell.strip().replace("\\|", "|") for cell in _BORDER.split(line)[1:-1]]
+        if self._row == 0:
+            self._say(rf"\begin{{tabular}}{{ll{'r' * (len(cells) - 2)}}}")
+            self._say(r"\toprule")
+        self._say(r"\midrule" if self._row == 1 else rf"{' & '.join(latex_escape(c).translate(_SYMBOLS) for c in cells)} \\")
+        self._row += 1
+
+    def close(self) -> None:
+        if self._row:
+            self._say(r"\bottomrule")
+            self._say(r"\end{tabular}")
+        self._row = 0
 
 
 def errors_table(summary: pa.Table) -> str:

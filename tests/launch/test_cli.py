@@ -224,6 +224,16 @@ def test_a_table_of_markdown_ends_before_what_is_said_of_the_next_study(command,
         assert {after[:1] for line, after in itertools.pairwise(lines) if line.startswith("|")} == {"|", ""}
 
 
+def test_comparisons_are_printed_as_latex(command, tmp_path):
+    for name in ("one", "two"):
+        synthetic.write(open_store(tmp_path / "runs", name), synthetic.manifest(study=name))
+    for words in (("compare", "--baseline", "transformer"), ("spread",)):
+        status, out, _ = command(words[0], str(tmp_path / "runs"), *words[1:], "--latex")
+        assert status == 0
+        assert [line for line in out.splitlines() if line.startswith("|")] == []
+        assert out.count(r"\begin{tabular}") == out.count(r"\bottomrule") == out.count(r"\end{tabular}") == 2
+
+
 def test_a_new_study_in_a_folder_with_a_space_has_commands_to_copy(command, tmp_path):
     (tmp_path / "my studies").mkdir()
     path = tmp_path / "my studies" / "new.yaml"

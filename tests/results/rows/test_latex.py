@@ -5,7 +5,8 @@ import math
 import pyarrow as pa
 import pytest
 
-from results.rows.latex import errors_table, values_table
+from results.markdown_table import table_lines
+from results.rows.latex import Tabular, errors_table, values_table
 from results.rows.measures import Measure
 from results.rows.summary import SUMMARY, Replicate, Score, replicates_of, summarise
 from results.rows.value_summary import returned, summarise_values
@@ -113,3 +114,37 @@ def test_a_metric_that_a_condition_does_not_have_has_no_row():
     }
     assert "b & loss" not in values_table(summary)
     assert r"c & solved & 0/1 & \multicolumn{5}{l}{true: --} \\" in values_table(summary)
+
+
+def test_the_lines_of_a_command_are_a_tabular_and_comments():
+    printed = []
+    tell = Tabular(printed.append)
+    rows = [("a|b_1", "sparse", "0.58 [0.4, ∞]", "−0.1 – 3×"), ("c\\", None, "50 %", "")]
+    for line in ("What is compared: 95 % intervals.", "", *table_lines(("condition", "set", "P(a|b)", "n"), rows), "After it."):
+        tell(line)
+    tell.close()
+    assert printed == [
+        "% What is compared: 95 % intervals.",
+        "",
+        r"\begin{tabular}{llrr}",
+        r"\toprule",
+        r"condition & set & P(a\textbar{}b) & n \\",
+        r"\midrule",
+        r"a\textbar{}b\_1 & sparse & 0.58 \lbrack{}0.4, $\infty$] & $-$0.1 -- 3$\times$ \\",
+        r"c\textbackslash{} & -- & 50 \% &  \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "% After it.",
+    ]
+
+
+def test_a_table_at_the_end_is_closed_and_the_next_one_has_its_own_head():
+    printed = []
+    for _ in range(2):
+        tell = Tabular(printed.append)
+        for line in table_lines(("a", "b"), [(1, 2)]):
+            tell(line)
+        tell.close()
+        tell.close()
+    assert printed[:7] == printed[7:]
+    assert printed[-1] == r"\end{tabular}"

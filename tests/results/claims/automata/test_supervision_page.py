@@ -1,9 +1,11 @@
-"""The numbers on (abab)* in the section "Learning from a part of the labels" of docs/studies/automata are those of the rows."""
+"""The numbers in the section "Learning from a part of the labels" of docs/studies/automata are those of the rows."""
 
 import re
 from pathlib import Path
 
 from results.claims import scoreboard
+from results.rows.study_rows import read_study
+from results.store.manifest import manifest_of
 from results.store.tables import open_store
 
 PAGE = Path("docs/studies/automata/README.md").read_text(encoding="utf-8")
@@ -42,3 +44,33 @@ def test_the_more_frequent_label_is_right_as_often_as_the_page_says():
     alone = 1 - 10 / 40
     half = (alone + 1 - sum(16.0**-k for k in range(1, 11)) / 40) / 2
     assert f"has about {alone:.2f} and {half:.2f} right" in SECTION
+
+
+def few_labels(study):
+    """The verdict on A5, and the accuracies of all seeds by condition, the best first."""
+    store = open_store("docs/studies/automata", study)
+    found = {}
+    for replicate in read_study(store, manifest_of(store)).replicates:
+        found.setdefault(replicate.condition, []).append(1 - replicate.error("in_distribution"))
+    (verdict,) = (each for each in scoreboard(store) if each.claim.id == "A5")
+    return verdict, {condition: sorted(seeds, reverse=True) for condition, seeds in found.items()}
+
+
+def test_few_labels_where_the_group_was_not_learned():
+    verdict, seeds = few_labels("a5")
+    assert f"not even with every label: *{verdict.verdict}*." in SECTION
+    assert f"an accuracy of {seeds['S5, task.p_reveal=1'][0]:.3f}, where the claim asks for {verdict.terms.value:g}." in SECTION
+
+
+def test_few_labels_where_it_was():
+    verdict, seeds = few_labels("a5-20000-steps")
+    assert f"it is *{verdict.verdict}*." in SECTION
+    assert {len(of_condition) for of_condition in seeds.values()} == {10}
+    assert min(seeds["S5, task.p_reveal=1"]) >= 0.99
+    few = seeds["S5, task.p_reveal=0.2"]
+    right = sum(accuracy >= 0.99 for accuracy in few)
+    assert f"{right} of 10 are, and the others have {few[8]:.3f} and {few[9]:.3f}:" in SECTION
+    times = re.search(r"which errs ([\d.]+)× ", verdict.finding.measured)[1]
+    assert f"The median error is {float(times):g} times as large." in SECTION
+    assert min(seeds["lstm_S5, task.p_reveal=0.2"] + seeds["lstm_C2, task.p_reveal=0.2"]) >= 0.99
+    assert max(seeds["C2, task.p_reveal=0.2"]) >= 0.99

@@ -26,6 +26,7 @@ from harness.experiments.entries import PLACES, BadResult, Entry, each_value, en
 from harness.experiments.measure import ending_row, value_rows
 from harness.machine.provenance import code_state, versions
 from harness.study.config import nearest
+from harness.study.experiment import IMPORTED
 from harness.study.identity import canonical, digest, key
 from harness.study.tree import short
 from results.errors import StudyError
@@ -74,7 +75,7 @@ class Run:
 
     @property
     def config(self) -> Tree:
-        return {"experiment": {"name": "imported", "settings": self.settings}}
+        return {"experiment": {"name": IMPORTED, "settings": self.settings}}
 
     @property
     def key(self) -> str:
@@ -222,6 +223,11 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
     named = [columns.seed, *columns.config, *columns.metrics, *([columns.step] if columns.step else []), *columns.ignore]
     for name in named:
         if name not in table.column_names:
+            column, _, _ = name.rpartition("=")
+            if name in columns.metrics and column in table.column_names:
+                raise StudyError(
+                    f"--metric {name}: better values are higher or lower ones, so write {column}=higher or {column}=lower"
+                )
             hint = nearest(name, table.column_names) or f"; columns: {', '.join(table.column_names)[:300]}"
             raise StudyError(f"{where} has no column {name!r}{hint}")
     if twice := [name for name in named if named.count(name) > 1]:
@@ -308,8 +314,16 @@ def _refuse_words(column: pa.ChunkedArray, name: str, first: int, where: str) ->
     """StudyError that names the first value that is no number. One such value makes a reader take the whole column as words."""
     if not _is_text(column.type):
         return
-    for number, value in enumerate(column.to_pylist(), first):
-        if value is not None and not _is_number(value):
+    values = [(number, value) for number, value in enumerate(column.to_pylist(), first) if value is not None]
+    flags = [(number, value) for number, value in values if value.lower() in ("true", "false")]
+    others = [each for each in values if each not in flags]
+    if flags and others:
+        (flag, said), (odd, other) = flags[0], others[0]
+        raise StudyError(
+            f"{where}: {name} is {said!r} in row {flag} and {other[:60]!r} in row {odd}: write true and false alone, or numbers alone"
+        )
+    for number, value in values:
+        if not _is_number(value):
             raise StudyError(
                 f"row {number} of {where}: {name} is {value[:60]!r}, which is no number: correct it, or leave the row out"
             )
@@ -395,7 +409,7 @@ def _seed(row: Mapping[str, Value], columns: Columns, number: int, where: str) -
 
 def _refuse_other_study(store: Store, newest: tuple[str, Manifest] | None) -> None:
     conditions = [] if newest is None else newest[1]["conditions"]
-    if any(each["config"].get("experiment", {}).get("name") != "imported" for each in conditions):
+    if any(each["config"].get("experiment", {}).get("name") != IMPORTED for each in conditions):
         raise StudyError(f"the study {store.study} in {store.root} was run by manyseeds: import into another one, with --name")
 
 

@@ -129,7 +129,7 @@ def _rows_before(store: Store, name: str, hashes: Mapping[tuple[str, int], str])
         raise DamagedFile(f"{store.path(path)} holds no rows of manyseeds evaluate ({reason(error)}); delete it") from error
     for row in before:
         if hashes.get((row["condition"], row["stage"]), row["set_hash"]) != row["set_hash"]:
-            raise StudyError(f"{store.path(path)} holds another set called {name}: give --name, or move that file away")
+            raise StudyError(f"{store.path(path)} holds another set called {name}: give another --name, or move that file away")
     return before
 
 
@@ -195,7 +195,7 @@ def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
         study = manifests.study_of(newest[1])
         theirs = next(other for other in study.sets if other.name == asked.name)
         if theirs.hash(condition.task, study.evaluate_seed) != digest:
-            raise StudyError(f"the study {store.study} has another set called {asked.name}: give --name")
+            raise StudyError(f"the study {store.study} has another set called {asked.name}: give another --name")
     if not stages_of(store, row["key"]):
         raise StudyError(
             f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"

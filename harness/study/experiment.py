@@ -27,6 +27,7 @@ from results.errors import StudyError, nearest, settings_errors
 from results.plain_values import Options, Tree, Value
 
 GIVEN = ("seed", "folder")  # placeholders of a command that are not settings
+IMPORTED = "imported"  # the name of experiments whose numbers came from a table
 ALLOW_COMMANDS = "--allow-command"  # beside the modules that `custom.allow` names: studies may start commands
 FORMATS = (".jsonl", ".ndjson", ".json", ".csv")
 _OPTIONS = {"function": ("name", "sources"), "command": ("command", "metrics", "sources", "environment", "time_limit")}
@@ -156,6 +157,10 @@ def experiment_of(config: Options) -> Experiment:
 
 
 def _built_in_experiment(name: str, sources: tuple[str, ...], settings: Options) -> Experiment:
+    if name == IMPORTED:
+        raise StudyError(
+            "these runs were imported from a table: the store has their numbers, and nothing that could be run again"
+        )
     if name not in REGISTRY:
         match = difflib.get_close_matches(name, list(REGISTRY), n=1)
         raise StudyError(

@@ -24,6 +24,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
 
     Copies what INTO lacks. Refuses if a STORE holds no study, or if two stores hold different numbers for one replicate and pack.
     """
+    from results.progress.status import left_out
     from results.store.filesystem import public
     from results.store.merge import merge as merge_stores
     from results.store.tables import refuse_folder_of_study
@@ -35,7 +36,10 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
         raise StudyError(f"there is no study {study!r} in {' or '.join(map(public, others))}; studies: {', '.join(names)}")
     for name in [study] if study else names:
         sources = [open_study(other, name) for other, there in held.items() if name in there]
-        say(f"{name}: {merge_stores(open_study(into, name), sources, keep_one)}")
+        merged = open_study(into, name)
+        say(f"{name}: {merge_stores(merged, sources, keep_one)}")
+        if more := left_out(merged):
+            say(more)
 
 
 @click.command()

@@ -35,6 +35,7 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
 
         say(write_replicate_page(open_study(store, one_study(store, study)), key, out))
         return
+    from results.progress.status import left_out
     from results.report.report import write_report
 
     stores = stores_of(store, study)
@@ -43,7 +44,10 @@ def report(store: str, study: str | None, out: str | None, key: str | None) -> N
     def write(part: str, name: str) -> None:
         where = [part.rpartition("/")[2]] if len(stores) > 1 else []  # studies of two stores may share a name
         below = out if out is None or len(named) == 1 else str(Path(out, *where, name))
-        say(write_report(open_study(part, name), below))
+        opened = open_study(part, name)
+        say(write_report(opened, below))
+        if more := left_out(opened):
+            say(more)
 
     each_study(named, write)
 
@@ -87,24 +91,26 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
     named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
 
     def show(part: str, name: str) -> None:
-        with _printing((part, name) != named[0], latex) as tell:
+        with _printing(part, name, (part, name) != named[0], latex) as tell:
             show_contrasts(open_study(part, name), baseline, tell, across)
 
     each_study(named, show, apart=True)
 
 
 @contextmanager
-def _printing(apart: bool, latex: bool) -> Iterator[Callable[[str], None]]:
-    """What prints the lines of a study. apart: after a blank line; latex: as LaTeX."""
+def _printing(store: str, study: str, apart: bool, latex: bool) -> Iterator[Callable[[str], None]]:
+    """What prints the lines of a study; then how many replicates were left out. apart: after a blank line; latex: as LaTeX."""
+    from results.progress.status import left_out
     from results.rows.latex import Tabular
 
-    tell = _after_a_blank_line(apart)
-    if not latex:
-        yield tell
-        return
-    tabular = Tabular(tell)
-    yield tabular
-    tabular.close()
+    plain = _after_a_blank_line(apart)
+    tell = Tabular(plain) if latex else plain
+    yield tell
+    if more := left_out(open_study(store, study)):
+        tell("")
+        tell(more)
+    if isinstance(tell, Tabular):
+        tell.close()
 
 
 def _after_a_blank_line(wanted: bool) -> Callable[[str], None]:
@@ -132,7 +138,7 @@ def spread(store: str, study: str | None, latex: bool) -> None:
     named = [(part, name) for part in stores_of(store, study) for name in study_names(part, study)]
 
     def show(part: str, name: str) -> None:
-        with _printing((part, name) != named[0], latex) as tell:
+        with _printing(part, name, (part, name) != named[0], latex) as tell:
             show_spread(open_study(part, name), tell)
 
     each_study(named, show, apart=True)

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from results.claims import reductions, scoreboard
 from results.claims.claim import NOT_REPRODUCED, NOT_REPRODUCED_SCALED, REPRODUCED, SCALED, VERDICTS, Verdict
 from results.errors import DamagedFile, StudyError
+from results.progress.status import left_out
 from results.store.manifest import newest_manifest
 from results.store.tables import Store
 
@@ -39,6 +40,8 @@ def show_claims(stores: Sequence[Store], say: Callable[[str], None]) -> int:
         refuted += sum(verdict.refuted for verdict in verdicts)
         newest = newest_manifest(store)
         say(store.study)
+        if more := left_out(store):
+            say(f"  {more.partition(': ')[2]}")
         changed = reductions(newest[1]) if newest else []
         if changed:
             say("  Changed from the study as written:")

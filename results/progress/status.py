@@ -7,7 +7,7 @@ from results.progress.snapshot import Condition, Snapshot, take
 from results.rows.plural import counted
 from results.rows.study_rows import read_study
 from results.store.manifest import newest_manifest
-from results.store.tables import Store
+from results.store.tables import Store, read
 
 
 def show_status(store: Store, say: Callable[[str], None]) -> None:
@@ -45,6 +45,15 @@ def unplanned(count: int) -> str:
     """What is said of committed replicates that a plan lacks, such as those of a setting that was changed since."""
     are = "is" if count == 1 else "are"
     return f"{counted(count, 'other replicate')} in the store {are} not of this plan, and left out of reports"
+
+
+def left_out(store: Store) -> str | None:
+    """The sentence on a store's replicates that the study's newest plan lacks; None where it has all, or where there is no plan."""
+    newest = newest_manifest(store)
+    if newest is None:
+        return None
+    more = set(read(store, "replicates", ["key"])["key"].to_pylist()) - {row[0] for row in newest[1]["replicates"]}
+    return f"{store.study}: {unplanned(len(more))}" if more else None
 
 
 def of_planned(condition: Condition) -> str:

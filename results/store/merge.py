@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -137,12 +137,12 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
     _check_sets([into, *others])
     own = _everything(into)
     union, changed = own, own["replicates"].select(ROW).slice(0, 0)
-    for other in others:
+    for place, other in enumerate(others):
         incoming = _everything(other)
         for column in ("key", "pack"):
             for name in incoming["replicates"][column].unique().to_pylist():
                 check_name(name, f"a {column} ({other.path('replicates')})")
-        union, exchanged = _united(union, incoming, keep_one, into, other)
+        union, exchanged = _united(union, incoming, keep_one, [into, *others[:place]], other)
         changed = pa.concat_tables([changed, exchanged])
     keys_of_others = [(other, read(other, "replicates", ["key"])["key"].to_pylist()) for other in others]
     weights = _better_weights(into, [(into, union["replicates"]["key"].to_pylist()), *keys_of_others], keep_one)
@@ -170,11 +170,11 @@ def merge(into: Store, others: list[Store], keep_one: bool = False) -> Merged:
 
 
 def _united(
-    own: dict[str, pa.Table], incoming: dict[str, pa.Table], keep_one: bool, into: Store, other: Store
+    own: dict[str, pa.Table], incoming: dict[str, pa.Table], keep_one: bool, earlier: Sequence[Store], other: Store
 ) -> tuple[dict[str, pa.Table], pa.Table]:
     """All rows of two stores, and the (key, stage, pack) of the rows of `own` that were replaced.
 
-    into, other: the stores, for the message of the StudyError that is raised where their numbers differ.
+    earlier, other: the stores, for the message of the StudyError that is raised where their numbers differ.
     """
     fresh = anti_join(incoming["replicates"], own["replicates"])
     union = {t: pa.concat_tables([own[t], semi_join(incoming[t], fresh)]) for t in own}
@@ -192,8 +192,11 @@ def _united(
             f"{key} (stage {stage}, pack {pack})" for key, stage, pack in sorted({row[:3] for row in differing + other_probes})
         ]
         more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+        key, _, pack = min(row[:3] for row in differing + other_probes)
+        theirs = (pc.field("key") == key) & (pc.field("pack") == pack)
+        first = next(store for store in earlier if read(store, "replicates", ["key"], theirs).num_rows)
         raise StudyError(
-            f"{into.path()} and {other.path()} hold different numbers for the same replicates and packs: {', '.join(lines[:_NAMED])}{more}"
+            f"{first.path()} and {other.path()} hold different numbers for the same replicates and packs: {', '.join(lines[:_NAMED])}{more}"
             "; look for a damaged file with manyseeds verify, or keep one copy of each with --keep-one"
         )
     taken = [row for row in differing if its[row] < ours[row]]

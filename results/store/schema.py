@@ -34,7 +34,9 @@ SCHEMAS: dict[str, pa.Schema] = {
             _required("samples", pa.int64()),
             _required("tokens", pa.int64()),
             _required("parameters", pa.int64()),
-            _required("loss", pa.float64()),  # mean training loss over the last min(100, steps) steps; NaN once diverged
+            _required(
+                "loss", pa.float64()
+            ),  # mean training loss of the last min(100, steps) steps; NaN once diverged, and of experiments
             # provenance from here on: left out when two stores are compared
             _PACK,
             _required("pack_size", pa.int32()),

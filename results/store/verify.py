@@ -44,10 +44,13 @@ _WRONG = {"damaged": "is damaged", "two copies": "holds its rows twice, and its 
 
 @dataclass
 class Verified:
-    """The result of a check. damage: (what, cure) of everything that is not as it was written. unsealed: files without a digest."""
+    """The result of a check. damage: (what, cure) of everything that is not as it was written. unsealed: files without a digest, of which
+    `example` is the first.
+    """
 
     files: int = 0
     unsealed: int = 0
+    example: str = ""
     damage: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -90,7 +93,7 @@ def show_verify(stores: list[Store], say: Callable[[str], None]) -> int:
                 if cure.startswith("delete")
                 else f"{what}: {cure}"
             )
-        older = f", {verified.unsealed} with no digest recorded" if verified.unsealed else ""
+        older = f", {verified.unsealed} with no digest recorded ({verified.example})" if verified.unsealed else ""
         say(f"{store.study}: {verified.files} files{older}, {len(verified.damage) or 'nothing'} damaged")
         damaged |= bool(verified.damage)
     return int(damaged)
@@ -117,7 +120,9 @@ def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str],
             if seen is None:
                 continue  # removed meanwhile: a pack was committed or the study compacted
             verified.files += 1
-            verified.unsealed += seen == "unsealed"
+            if seen == "unsealed":
+                verified.unsealed += 1
+                verified.example = verified.example or path
             if seen in _WRONG:
                 key = path.split("/")[-3][:12] if kind == "artifacts" else ""
                 cure = _CURES[kind].format(name=path.rpartition("/")[2], key=key)

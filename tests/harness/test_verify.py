@@ -144,6 +144,7 @@ def test_files_of_an_older_version_are_read_and_said_to_have_no_digest(full):
     assert read(full, "curves").equals(before)
     found = verify(full)
     assert (found.unsealed, found.damage) == (1, [])
+    assert found.example == str(path)
     path.write_bytes(data[: len(data) // 2])
     assert [what for what, _ in verify(full).damage] == [f"{path} is damaged"]
 

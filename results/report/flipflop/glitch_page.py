@@ -71,7 +71,7 @@ def lines(store: Store, key: str, set_name: str) -> Iterator[str]:
     about, rows = _read(store, key, set_name)
     yield (
         f"{about.study}: {counted(rows.num_rows, 'glitch')} of {about.key[:12]} "
-        f"({about.condition}, seeds {about.init_seed}, {about.data_seed}) in "
+        f"({about.condition}, seeds {about.init_seed}, {about.data_seed}) in the first "
         f"{about.looked:,} of {about.sequences:,} strings of {about.set}; committed: {about.errors:,} errors in {about.reads:,} reads"
     )
     if rows.num_rows:

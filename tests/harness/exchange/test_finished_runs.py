@@ -11,6 +11,7 @@ import pytest
 
 from harness.exchange.finished_runs import Columns, import_runs, read_table, runs_of
 from harness.experiments.entries import entry_of
+from harness.replicates.rerun import rerun
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
 from results.report.report import write_report
@@ -62,6 +63,14 @@ def test_a_study_has_the_numbers_of_the_file(tmp_path, name):
     line = next(line for line in said if "accuracy" in line)
     assert "8 pairs" in line
     assert "| -0.09 [-0.09, -0.09] |" in line
+
+
+def test_an_imported_run_cannot_be_run_again_and_says_so(tmp_path):
+    store, _ = imported(tmp_path)
+    with pytest.raises(
+        StudyError, match=r"^these runs were imported from a table: the store has their numbers, and nothing that could"
+    ):
+        rerun(store, committed(store)["key"][0].as_py(), say=lambda line: None)
 
 
 def test_the_same_file_adds_nothing_and_a_longer_one_what_is_new(tmp_path):
@@ -178,6 +187,16 @@ def test_a_word_that_spells_no_number_stays_a_word(tmp_path):
         # one such value makes a reader of CSV take its whole column as words
         (with_word("accuracy", "oops"), COLUMNS, "row 7 of runs.csv: accuracy is 'oops', which is no"),
         (with_word("accuracy", "1_000"), COLUMNS, "row 7 of runs.csv: accuracy is '1_000', which is no number"),
+        (
+            [{"seed": seed, "solved": value} for seed, value in enumerate(("true", "true", "FALSE", "0.5", "1"))],
+            Columns("seed", (), {"solved": ""}),
+            "runs.csv: solved is 'true' in row 2 and '0.5' in row 5: write true and false alone, or numbers alone",
+        ),
+        (
+            ROWS,
+            Columns("seed", ("lr",), {"accuracy=up": ""}, ignore=("id", "loss")),
+            "--metric accuracy=up: better values are higher or lower ones, so write accuracy=higher or accuracy=lower",
+        ),
         (with_word("seed", "five"), COLUMNS, "row 7 of runs.csv: seed is 'five', which is no number"),
         (ROWS, Columns("lr", (), {"accuracy": ""}, ignore=("seed", "id", "loss")), "lr = 0.1 is not a seed"),
     ],

@@ -6,6 +6,7 @@ import pytest
 import results
 from harness.run import run
 from harness.study.load import load as load_study
+from launch.cli import main
 from models.custom import custom
 from results.progress.status import show_status
 from results.store.tables import open_store
@@ -22,7 +23,7 @@ def _run(path, store, *words):
     return said
 
 
-def test_replicates_of_a_changed_setting_are_counted_and_left_out(tmp_path):
+def test_replicates_of_a_changed_setting_are_counted_and_left_out(tmp_path, capsys):
     path, store = write_study(tmp_path), tmp_path / "runs"
     before = _run(path, store, "replicates=1", "train.steps=20")
     assert not any("other replicate" in line for line in before)
@@ -30,6 +31,9 @@ def test_replicates_of_a_changed_setting_are_counted_and_left_out(tmp_path):
     status = []
     show_status(open_store(store, "tiny"), status.append)
     assert status[0] == f"tiny: 2 of 2 replicates committed; {OTHERS}"
+    for words in (("compare", "--baseline", "lstm"), ("spread",), ("report",)):
+        main([words[0], str(store), *words[1:]])
+        assert capsys.readouterr().out.splitlines()[-1] == f"tiny: {OTHERS}"
     with pytest.warns(UserWarning, match="2 replicates of tiny are not in its newest plan"):
         rows = results.load(store, table="replicates")
     assert rows["steps"].to_pylist() == [21, 21]

@@ -59,7 +59,7 @@ def test_another_set_of_a_name_is_refused(store, capsys):
     for name, definition in (("dense", "p_ignore=0.2 sequences=50"), ("dense", "p_ignore=0.1 sequences=50 seed=1")):
         with pytest.raises(SystemExit):
             evaluate(store, "all", definition, "--name", name)
-        assert "the study tiny has another set called dense: give --name" in capsys.readouterr().err
+        assert "the study tiny has another set called dense: give another --name" in capsys.readouterr().err
     one, other = kept(store)
     evaluate(store, one, "p_ignore=0.3 sequences=20", "--name", "mine", "--write")
     capsys.readouterr()

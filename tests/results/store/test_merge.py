@@ -104,6 +104,9 @@ def test_other_numbers_of_one_replicate_and_pack_are_refused_with_its_key_before
         ):
             merge(into, others)
         assert sorted(Path(into.root).rglob("*")) == before
+    new = open_store(tmp_path / "new", "study")
+    with pytest.raises(StudyError, match=f"^{one.path()} and {three.path()} hold different numbers"):  # and not the new one
+        merge(new, [two, one, three])
 
 
 @pytest.mark.parametrize("keep_one", [False, True])

@@ -56,7 +56,7 @@ def verify(store: str, study: str | None) -> None:
 def compact(store: str, study: str | None) -> None:
     """Join the many small files of a store into one per table.
 
-    Readers see the same rows. Manifests are compressed with gzip, an older one is rewritten in today's shorter form first. Do not use
+    Readers see the same rows. Manifests are compressed with gzip; an older one is first rewritten in today's shorter form. Do not use
     it while a study writes into the store.
     """
     from harness.planning.manifest import shorten

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
-from results.errors import DamagedFile, StoreError, StudyError, store_errors
+from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
 from results.plain_values import Tree
 from results.store.filesystem import info_of, public, reason
 from results.store.manifest_fields import ConditionFields, Manifest, Planned
@@ -257,7 +257,13 @@ def named_for(name: str) -> str | None:
 
 def read_manifest(store: Store, file: str) -> Manifest:
     """The content of one of `manifest_files`, which fits the schema. Raises DamagedFile, naming the file, where it does not."""
-    return checked(manifest_bytes(store, file), store.path(FOLDER, file))
+    try:
+        data = manifest_bytes(store, file)
+    except MissingFile:
+        if not file.endswith(SUFFIX):
+            raise
+        data = manifest_bytes(store, f"{file.removesuffix(SUFFIX)}{COMPRESSED}")  # `compress` was faster
+    return checked(data, store.path(FOLDER, file))
 
 
 def checked(data: bytes, path: str) -> Manifest:

@@ -34,9 +34,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             _required("samples", pa.int64()),
             _required("tokens", pa.int64()),
             _required("parameters", pa.int64()),
-            _required(
-                "loss", pa.float64()
-            ),  # mean training loss of the last min(100, steps) steps; NaN once diverged, and of experiments
+            _required("loss", pa.float64()),  # mean training loss of the last min(100, steps) steps; NaN if diverged or none
             # provenance from here on: left out when two stores are compared
             _PACK,
             _required("pack_size", pa.int32()),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from results.errors import DamagedFile
+from results.errors import DamagedFile, MissingFile
 from results.store import manifest as manifests
 from results.store.manifest import NEWEST, compress, digest, manifest_bytes, manifest_files, manifest_of, newest_manifest
 from results.store.merge import merge
@@ -57,6 +57,16 @@ def test_without_a_file_that_names_the_newest_it_is_the_same_after_compression(s
     assert newest[0] == digest(plan(3))
     compress(store)
     assert newest_manifest(store) == newest
+
+
+def test_a_manifest_that_is_compressed_while_it_is_read_is_found(store, monkeypatch):
+    listed, newest = manifest_files(store), newest_manifest(store)
+    compress(store)
+    monkeypatch.setattr(manifests, "manifest_files", lambda store: listed)
+    assert newest_manifest(store) == newest
+    os.unlink(store.path("manifests", f"{newest[0]}.yaml.gz"))
+    with pytest.raises(MissingFile):
+        newest_manifest(store)
 
 
 def test_a_study_without_a_manifest_has_nothing_to_compress(tmp_path):

@@ -315,12 +315,14 @@ def _refuse_words(column: pa.ChunkedArray, name: str, first: int, where: str) ->
     if not _is_text(column.type):
         return
     values = [(number, value) for number, value in enumerate(column.to_pylist(), first) if value is not None]
-    flags = [(number, value) for number, value in values if value.lower() in ("true", "false")]
-    others = [each for each in values if each not in flags]
-    if flags and others:
-        (flag, said), (odd, other) = flags[0], others[0]
+    flag, other = (
+        next(((number, value) for number, value in values if (value.lower() in ("true", "false")) == wanted), None)
+        for wanted in (True, False)
+    )
+    if flag and other:
         raise StudyError(
-            f"{where}: {name} is {said!r} in row {flag} and {other[:60]!r} in row {odd}: write true and false alone, or numbers alone"
+            f"{where}: {name} is {flag[1]!r} in row {flag[0]} and {other[1][:60]!r} in row {other[0]}: "
+            "write true and false alone, or numbers alone"
         )
     for number, value in values:
         if not _is_number(value):

@@ -37,7 +37,9 @@ class _WatchedDraw(Draw):
     asked: list[tuple[int, str]] = dataclasses.field(default_factory=list)
 
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
-        self.asked.append((site, repr((self.seeds, self.stream, self.step, self.first, self.picked))))
+        about = (self.seeds, self.step, self.picked)
+        values = [value.tolist() if isinstance(value, Tensor) else value for value in about]
+        self.asked.append((site, repr((self.stream, self.first, values))))
         return super().words(shape, site)
 
 
@@ -152,7 +154,7 @@ def _checked_strings(path: str, task: Task) -> Batch:
     _require(
         path,
         twice is None,
-        f"sample draws twice with site={twice}, which gives the same numbers again: pass another site, such as site=1, to each further one",
+        f"sample draws twice with site={twice}, which gives the same numbers again: pass another site to each further draw, such as site=1",
     )
     apart = [_equal(pack.take(slots[slot : slot + 1]), batch) for slot, batch in enumerate(alone)]
     first = torch.equal(longer.inputs[:, :_STRINGS], pack.inputs)

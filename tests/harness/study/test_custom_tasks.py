@@ -137,6 +137,16 @@ def test_draws_with_different_sites_are_no_mistake(other, tmp_path, monkeypatch)
     assert task(tmp_path, monkeypatch, f"own_{other[-1]}", RIGHT.replace(DRAWN, drawn)).length == 8
 
 
+def test_draws_of_other_rows_at_one_site_are_no_mistake(tmp_path, monkeypatch):
+    """Also where the rows differ in one of many."""
+    rows = "torch.arange(2000).expand(len(draw.seeds), -1)"
+    more = f"sum(draw.pick({rows} + (9 if late else 0) * ({rows} == 1000)).integers(2, (2000, 1)).sum() * 0 for late in (0, 1))"
+    assert task(tmp_path, monkeypatch, "own_rows", RIGHT.replace(DRAWN, f"{DRAWN} + {more}")).length == 8
+    same = more.replace("(9 if late else 0)", "9")
+    with pytest.raises(ValueError, match="sample draws twice with site=0"):
+        task(tmp_path, monkeypatch, "own_same_rows", RIGHT.replace(DRAWN, f"{DRAWN} + {same}"))
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_gets_one_sentence_before_anything_is_trained(mistake, tmp_path, monkeypatch):
     before, after, said = MISTAKES[mistake]

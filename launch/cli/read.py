@@ -99,14 +99,21 @@ def compare(store: str, study: str | None, baseline: str | None, across: str | N
 
 @contextmanager
 def _printing(store: str, study: str, apart: bool, latex: bool) -> Iterator[Callable[[str], None]]:
-    """What prints the lines of a study; then how many replicates were left out. apart: after a blank line; latex: as LaTeX."""
+    """What prints the lines of a study; then what its intervals take as fixed, and how many replicates were left out.
+
+    apart: after a blank line. latex: as LaTeX.
+    """
+    from results.progress.adaptive_status import TAKEN_AS_FIXED
     from results.progress.status import left_out
     from results.rows.latex import Tabular
+    from results.store.manifest import manifest_of
 
     plain = _after_a_blank_line(apart)
     tell = Tabular(plain) if latex else plain
     yield tell
-    if more := left_out(open_study(store, study)):
+    opened = open_study(store, study)
+    adaptive = TAKEN_AS_FIXED if manifest_of(opened).get("adaptive") else ""
+    for more in filter(None, (adaptive, left_out(opened))):
         tell("")
         tell(more)
     if isinstance(tell, Tabular):

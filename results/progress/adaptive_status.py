@@ -10,6 +10,10 @@ CAUTION = (
     "The interval at a stop is not one of a fixed number of replicates: it was chosen for being narrow. "
     "docs/guides/adaptive.md says how often it covers."
 )
+TAKEN_AS_FIXED = (
+    "Adaptive: the errors decided how many replicates each condition has, and the intervals and p-values above take these numbers as "
+    "fixed. docs/guides/adaptive.md says how often the interval of the rule covers."
+)
 
 
 def decisions_of(rule: Rule, manifest: Manifest, replicates: Sequence[Replicate]) -> dict[str, Decision]:

@@ -16,6 +16,7 @@ import pytest
 from launch.cli import SECTIONS, cli, family, main
 from launch.cli.arguments import load_study
 from results.errors import StudyError
+from results.progress.adaptive_status import TAKEN_AS_FIXED
 from results.store.tables import open_store
 from tests.harness import chained
 from tests.harness.tiny import write_study
@@ -232,6 +233,18 @@ def test_comparisons_are_printed_as_latex(command, tmp_path):
         assert status == 0
         assert [line for line in out.splitlines() if line.startswith("|")] == []
         assert out.count(r"\begin{tabular}") == out.count(r"\bottomrule") == out.count(r"\end{tabular}") == 2
+
+
+def test_comparisons_say_that_an_adaptive_study_chose_its_numbers_of_replicates(command, tmp_path):
+    """They were printed with 95 % intervals and p-values as if the numbers had been fixed."""
+    rule = {"minimum": 3, "maximum": 8, "step": 1, "set": "dense", "limit": 0.4}
+    synthetic.write(open_store(tmp_path / "runs", "fixed"), synthetic.manifest(study="fixed"))
+    synthetic.write(open_store(tmp_path / "runs", "grown"), synthetic.manifest(study="grown") | {"adaptive": rule})
+    for words in (["compare"], ["spread"], ["compare", "--latex"]):
+        said = {name: command(words[0], str(tmp_path / "runs"), name, *words[1:]) for name in ("fixed", "grown")}
+        assert [status for status, *_ in said.values()] == [0, 0]
+        assert "Adaptive" not in said["fixed"][1]
+        assert said["grown"][1].splitlines()[-1].removeprefix("% ") == TAKEN_AS_FIXED
 
 
 def test_a_new_study_in_a_folder_with_a_space_has_commands_to_copy(command, tmp_path):

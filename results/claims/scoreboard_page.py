@@ -24,13 +24,15 @@ tables beside it by `manyseeds claims docs/studies --markdown`. Without `--markd
 that was measured, and why.
 
 - A verdict is *(scaled)* where anything is smaller than in the paper; the command prints what.
-- *Precondition not met*: a compared condition has not learned what it was trained on.
+  Where no paper has the experiment, *scaled* is measured against the study file.
+- *Precondition not met*: something that the claim takes for granted does not hold. Mostly, a compared
+  condition has not learned what it was trained on.
 - *Too few replicates*: the numbers decide neither for the claim nor against it.
 - *Not run*: no committed study has the rows that the claim asks for; the study or command in the last
   column makes them.
-- The column *replicates* has those of a condition: of all that the study has, the fewest and the most.
-- Where several studies have rows for a claim, those at the paper's own size come first, and alone count in
-  the table below. Of the others, and among these, a decided verdict comes first.
+- *replicates*: the smallest and the largest number that a condition of the study has.
+- Studies of a claim at the paper's own size are listed first. If there are any, only they count in the table
+  below. Within each group, decided verdicts come first.
 - A ratio of two medians is – where both are 0, and ∞ where only the second is.
 - Every verdict is by the criterion as it is now. Some were corrected after rows for them were there; the
   pages of the families and the changelog say which.

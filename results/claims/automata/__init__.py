@@ -1,4 +1,4 @@
-"""The claims on semiautomata (Liu's thesis, chapter 3)."""
+"""The claims on semiautomata (Liu's thesis, section 3.4)."""
 
 from results.claims.automata.curves import A2
 from results.claims.automata.depth import A1, A1_DEPTH, A1_ORDER, A1_SEEDS

@@ -167,7 +167,7 @@ P13_LABELS = Claim(
 )
 R7 = Claim(
     "PD-R7",
-    "Also of GPT-2, on average over horizons, levels and sizes, a student of a teacher's checkpoints in order is more accurate "
+    "For GPT-2 too, on average over horizons, levels and sizes, a student of a teacher's checkpoints in order is more accurate "
     "than one of its last checkpoint.",
     f"{_THESIS}, figures 4.33 and 4.34, where it is so “at all training sample budgets”; no numbers printed",
     "gain that must be exceeded, of the average over horizons, levels and students",

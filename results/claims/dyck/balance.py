@@ -174,7 +174,8 @@ DY5 = Claim(
 )
 DY7 = Claim(
     "DY7",
-    "As DY5, where an answer is right only if the right bracket has more than 0.8 of the probability of all closing brackets.",
+    "The balance violation goes with worse accuracy on long strings for models of whole strings, and not for those of prefixes, where "
+    "an answer is right only if the right bracket has more than 0.8 of the probability of all closing brackets.",
     f"{_SOURCE}, figures 2.13 and 2.17, with the accuracy of the authors' code",
     "correlation to be below",
     80,

@@ -128,7 +128,8 @@ S3 = Claim(
 )
 S3_ADAM = Claim(
     "S3-adam",
-    "So they are with Adam or AdamW, which divide by the size of past gradients.",
+    "With Adam or AdamW, which divide by the size of past gradients, the steps until a pair is learned, beyond a common onset, are in "
+    "inverse proportion to its frequency.",
     "a prediction of ours; Sun et al. 2025 have neither theory nor an experiment on it",
     "exponent of frequency in the steps beyond an onset, to within 0.2",
     10,

@@ -49,7 +49,7 @@ def test_the_ten_seeds_after_which_the_steps_were_chosen():
     curves = read(store, "curves").select(["key", "metric", "step", "value"]).to_pylist()
     below = [row for row in curves if row["key"] in learned and row["metric"] == "loss" and row["value"] < 0.05]
     steps = [min(row["step"] for row in below if row["key"] == key) for key in learned]
-    assert "of which four had learned D8" in TEXT
+    assert "Four of them had learned D8" in TEXT
     assert f"fell below 0.05 after {min(steps):,} to {max(steps):,} steps" in TEXT
 
 

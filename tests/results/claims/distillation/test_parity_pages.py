@@ -60,7 +60,8 @@ def test_attention_of_p9_is_that_of_the_page(page):
     assert at[0] == [32, 32]
     assert at[600] == [33, 33]
     assert "It is 32 at the beginning and 33 at step 600" in page
-    assert f"it is {at[900][0]} and {at[900][1]}; then it stays, at {at[4000][0]} and {at[4000][1]}" in page
+    assert f"attention on the support is {at[900][0]} and {at[900][1]}" in page
+    assert f"From then on it stays there, at {at[4000][0]} and {at[4000][1]}" in page
 
 
 def test_levels_of_a_tree_are_told_as_the_two_studies_have_them(page):
@@ -75,8 +76,8 @@ def test_levels_of_a_tree_are_told_as_the_two_studies_have_them(page):
     verdict, good, of, tied, interval, seen = said["p11-finer"]
     assert f"at different steps: *{verdict.verdict}*, by {of} fresh seeds" in page
     assert f"In {good} of {of} teachers each level stands out most at a step of its own" in page
-    assert f"In {tied} more, all that speaks against it" in page
-    assert f"neither way: the interval is {interval}." in page
+    assert f"{tied} more count neither way, because all that speaks against the claim" in page
+    assert f"share a kept step. The interval is {interval}." in page
     root, *below = re.findall(r"at step ([\d,]+), ([\d.]+) times", seen)
     assert (
         f"of the root stand out most at step {root[0]}, and those of the two nodes below it at {below[0][0]} and {below[1][0]}"
@@ -85,7 +86,8 @@ def test_levels_of_a_tree_are_told_as_the_two_studies_have_them(page):
     assert {round(float(times)) for _, times in (root, *below)} == {6, 7}
     verdict, good, of, tied, interval, _ = said["p11"]
     assert (
-        f"(`p11`) it was *{verdict.verdict}*: {good} of {of}, and {tied} with a shared step, an interval of {interval}." in page
+        f"(`p11`) it was *{verdict.verdict}*: {good} of {of} teachers, {tied} more with a shared step, and an interval of {interval}."
+        in page
     )
 
 

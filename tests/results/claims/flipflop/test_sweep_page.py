@@ -107,4 +107,4 @@ def test_the_verdict_is_that_of_the_command(store, section):
     (most,) = re.findall(r"in less than 95% of its replicates \(at most ([\d.]+)%\)", found.finding.reason)
     assert f"in at most {most} % of its replicates; 95 % would count as reliably" in section
     k, n, low, high = re.search(r"in (\d+) of (\d+) \[([\d.]+)%, ([\d.]+)%\] of its", found.finding.measured).groups()
-    assert f"With 6,000 steps it is {100 * int(k) / int(n):.0f} % [{low} %, {high} %]" in section
+    assert f"The highest share is {100 * int(k) / int(n):.0f} % [{low} %, {high} %], with 6,000 steps." in section

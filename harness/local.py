@@ -20,7 +20,6 @@ from harness.executing.leases import Leases
 from harness.executing.missing_mount import run_there
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts, halves
-from harness.machine.cores import cores
 from harness.machine.interrupt import Interrupt
 from harness.planning.manifest import plan_of, read, read_all
 from harness.planning.pack import Pack, resolve
@@ -30,6 +29,7 @@ from harness.planning.throughput import Rate, measure, room, too_large
 from harness.study.experiment import ALLOW_COMMANDS
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allow
+from results.cores import cores
 from results.errors import DamagedFile, StudyError, tell
 from results.store.filesystem import reason
 from results.store.manifest import decompressed, write_manifest

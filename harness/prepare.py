@@ -18,7 +18,7 @@ from harness.machine.provenance import code_state, versions
 from harness.planning.cost import Estimate, estimate
 from harness.planning.kept_rates import KeptRates, folder
 from harness.planning.pack import Pack
-from harness.planning.pack_sizes import Timer, examples, measure_kinds
+from harness.planning.pack_sizes import Timer, examples, measure_kinds, sizes_of_begun
 from harness.planning.pack_sizes import measure as _measure
 from harness.planning.plan import Part, Plan, PlannedPack, plan
 from harness.planning.stage_order import refuse_lost
@@ -150,7 +150,8 @@ def prepare(
             raise TypeError(f"{type(executor).__name__} has no kinds of slots, and the study asks for some")
         rates, parts = measure_kinds(study, first, executor, earlier, numerics, timer)
     else:
-        rates, parts = _measure(study, first, executor, earlier, numerics, timer), {}
+        kept = sizes_of_begun(study, earlier, numerics, _begun_packs(store))
+        rates, parts = _measure(study, first, executor, earlier, numerics, timer, kept), {}
     prepared = Prepared(study, uri, store, first, rates, Estimate(), numerics, executor.slots, parts, timer.measured)
     return _priced(prepared, targets, retry)
 
@@ -208,6 +209,7 @@ def _planned(
     targets: Mapping[str, int] | None = None,
     parts: Mapping[str, Sequence[Part]] | None = None,
 ) -> Plan:
+    earlier, begun_packs = manifests.read_all(store), _begun_packs(store)
     return plan(
         study,
         scored(store),
@@ -215,12 +217,19 @@ def _planned(
         targets,
         numerics=numerics,
         slots=slots,
-        manifests=manifests.read_all(store),
+        manifests=earlier,
         failed={key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys},
         retry=retry,
-        checkpoints=list_names(store, "checkpoints"),
+        checkpoints=begun_packs,
+        kept=sizes_of_begun(study, earlier, numerics, begun_packs),
         parts=parts,
     )
+
+
+def _begun_packs(store: Store) -> frozenset[str]:
+    """The ids of packs that have a checkpoint, or that a driver has taken."""
+    leased = (name.removesuffix(".json") for name in list_names(store, "leases"))
+    return frozenset((*list_names(store, "checkpoints"), *leased))
 
 
 def _refuse_tf32(study: Study, devices: Collection[str]) -> None:

@@ -13,6 +13,7 @@ import harness.planning.manifest as manifests
 import harness.training.weights as artifacts
 from harness.announce import announce
 from harness.executing.compaction import compact_alone
+from harness.executing.orphans import remove_orphans
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
 from harness.executor import Executor
@@ -67,6 +68,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
     try:
         if study.leases and not (stopped or unstored):  # without leases nothing tells whether another driver works
             compact_alone(prepared.store, say)
+            remove_orphans(prepared.store, say)
         finish(prepared, feed, say, PATIENCE_S if not (stopped or unstored) else 0.0)
     except DamagedFile:
         raise

@@ -66,7 +66,7 @@ def entries(paths: Mapping[str, Path]) -> dict[str, Entry]:
 
 def table(paths: Mapping[str, Path]) -> list[str]:
     """One line per study: its name, replicates, about how long it takes on the cores of this machine and at scale=laptop, its question."""
-    from harness.machine.cores import cores
+    from results.cores import cores
 
     stored, here = entries(paths), cores()
     rows: list[tuple[str, ...]] = [("study", "replicates", "about", "laptop", "question")]

@@ -19,6 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from results.cores import cores
 from results.large_tables import for_large_tables
 
 Answer = TypeVar("Answer")
@@ -31,11 +32,6 @@ _SERVING: list[bool] = []  # not empty in the second process, which has none of 
 def worthwhile() -> bool:
     """Whether a second process would save time: it has a core, and no call is waiting to be carried out before ours."""
     return not (_SERVING or any(second.busy() for second in _running)) and cores() > 1
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
 
 
 def submit(function: Callable[..., Answer], *arguments: Any) -> Future[Answer]:

@@ -10,8 +10,8 @@ import ray
 import ray.job_config
 import ray.util.client
 
-from harness.machine.cores import cores
 from harness.own_packages import ROOT, refuse_hidden_from_workers
+from results.cores import cores
 from results.errors import StudyError
 from results.plain_values import Tree
 

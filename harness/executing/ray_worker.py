@@ -1,6 +1,5 @@
 """What runs in a Ray actor: a slot that trains packs."""
 
-import os
 import signal
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from harness.executing.missing_mount import run_there
 from harness.executing.run_pack import Outcome
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate
+from results.cores import cores
 from results.store.tables import open_store
 
 
@@ -27,7 +27,7 @@ class Slot:
 
         allow(*allowed)
         self._device = resolve(device)
-        self._share = share if self._device.type == "cuda" else os.cpu_count() or 1
+        self._share = share if self._device.type == "cuda" else cores()
         prepare(self._device, share)
         self._link: Link | None = None
         self._before = signal.signal(signal.SIGTERM, self._terminated)

@@ -93,7 +93,7 @@ def main():
     output = command.stdout.fileno()
     os.set_blocking(output, False)
     open_streams = [0, output]
-    if hasattr(os, "pidfd_open"):
+    with contextlib.suppress(AttributeError, OSError):  # where there is none, or the kernel refuses it, the poll notices
         open_streams.append(os.pidfd_open(command.pid))  # readable once the command has ended
     while command.poll() is None:
         for stream in select.select(open_streams, [], [], _POLL_S)[0]:

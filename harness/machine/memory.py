@@ -1,6 +1,7 @@
 """The peak of the memory that tensors take, on any device, and what is free."""
 
 import os
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,26 @@ def free_memory(device: torch.device) -> int:
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         available = next(line for line in meminfo.read_text().splitlines() if line.startswith("MemAvailable"))
-        return int(available.split()[1]) * 1024
+        return min(int(available.split()[1]) * 1024, free_in_group())
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def free_in_group(root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that the control group of this process (a container, a job) may still use; the largest number where it has no limit.
+
+    Pages of files that the group could give back count as free, as they do in the machine's MemAvailable.
+    """
+    for folder, limit, used, pages in (
+        (root, "memory.max", "memory.current", "inactive_file"),  # version 2
+        (root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),  # version 1
+    ):
+        try:
+            most, now = (int((folder / name).read_text()) for name in (limit, used))
+            counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+        return max(0, most - now + int(counts.get(pages, 0)))
+    return sys.maxsize
 
 
 class _Counter(TorchDispatchMode):

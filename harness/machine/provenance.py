@@ -26,13 +26,24 @@ def versions() -> dict[str, str]:
     return numbers
 
 
-@functools.cache
 def code_state() -> tuple[str | None, bool | None]:
-    """(commit, whether files differ from it) of the checkout this module is in; (None, None) outside one."""
-    root = Path(__file__).parent.parent.parent
+    """(commit, whether files differ from it) of the checkout that tracks this module.
+
+    (None, None) outside one, and in an environment that is installed inside another project's checkout.
+    """
+    return checkout_state(Path(__file__).parent, Path(__file__).name)
+
+
+@functools.cache
+def checkout_state(folder: Path, tracked: str | None = None) -> tuple[str | None, bool | None]:
+    """(commit, whether its files differ from it) of the git checkout that a folder is in; (None, None) outside one.
+
+    tracked: a file of the folder that the checkout must track.
+    """
     try:
-        commit = _git(root, "rev-parse", "HEAD")
-        return commit, bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
+        if tracked is not None:
+            _git(folder, "ls-files", "--error-unmatch", tracked)
+        return _git(folder, "rev-parse", "HEAD"), bool(_git(folder, "status", "--porcelain", "--untracked-files=no"))
     except (OSError, subprocess.CalledProcessError):
         return None, None
 

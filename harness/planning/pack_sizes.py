@@ -6,7 +6,7 @@ Rates that are kept from an earlier command are used as they are (`harness.plann
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -92,6 +92,29 @@ def examples(study: Study) -> dict[str, Condition]:
     return first
 
 
+def settled_sizes(earlier: Sequence[Manifest], numerics: Options, begun: Collection[str] | None = None) -> dict[str, int]:
+    """{signature: size of its largest pack in an earlier manifest of the same numerics}.
+
+    begun: ids of packs; only signatures that have one of these packs are then listed. None: all.
+    """
+    settled: dict[str, int] = {}
+    listed: set[str] = set()
+    for manifest in earlier:
+        if manifest["numerics"] == numerics:
+            for pack in manifest["packs"]:
+                name = signature_of(pack, manifest)
+                settled[name] = max(settled.get(name, 1), len(pack["replicates"]))
+                if begun is None or pack["id"] in begun:
+                    listed.add(name)
+    return {name: size for name, size in settled.items() if name in listed}
+
+
+def sizes_of_begun(study: Study, earlier: Sequence[Manifest], numerics: Options, begun: Collection[str]) -> dict[str, int]:
+    """The sizes that hold, by signature, because packs with these ids have begun; a smaller pack.size of the study wins."""
+    settled = settled_sizes(earlier, numerics, begun) if begun else {}
+    return {name: min(size, study.pack_size or size) for name, size in settled.items()}
+
+
 def measure(
     study: Study,
     first: Plan,
@@ -99,25 +122,22 @@ def measure(
     earlier: Sequence[Manifest],
     numerics: Options,
     timer: Timer | None = None,
+    kept: Mapping[str, int] | None = None,
 ) -> dict[str, Rate]:
     """A rate for every signature with missing replicates; a size that an earlier manifest settled is kept, so packs stay the same.
 
+    kept: as in `harness.planning.plan.plan`; other sizes are made smaller where slots would be idle.
     StudyError where the device does not hold a pack of the size that is given or settled, or one replicate.
     """
-    settled: dict[str, int] = {}
-    for manifest in earlier:
-        if manifest["numerics"] == numerics:
-            for pack in manifest["packs"]:
-                name = signature_of(pack, manifest)
-                settled[name] = max(settled.get(name, 1), len(pack["replicates"]))
+    settled = settled_sizes(earlier, numerics)
     rates = {}
     timer = timer or Timer(executor)
     for name, condition, replicates in _shapes(study, first, timer):
         largest = -(-replicates // executor.slots)
         of_size = _trial_pack(study, name, condition, numerics)
-        fixed = study.pack_size or settled.get(name)
+        fixed = (kept or {}).get(name) or min(study.pack_size or settled.get(name, 0), largest)
         if fixed:
-            trial = of_size(min(fixed, largest))
+            trial = of_size(fixed)
             try:
                 rates[name] = timer.rate(trial)
             except torch.OutOfMemoryError as error:

@@ -101,6 +101,7 @@ def plan(
     failed: Collection[str] = (),
     retry: bool = False,
     checkpoints: Collection[str] = (),
+    kept: Mapping[str, int] | None = None,
     parts: Mapping[str, Sequence[Part]] | None = None,
 ) -> Plan:
     """The packs that finish `study`.
@@ -108,6 +109,7 @@ def plan(
     committed: rows of `replicates` (columns key, stage, sets). sizes: replicates a pack at most, for all or by signature; the study's
     own pack.size wins. targets: replicates of a condition by name, at most those of the study. manifests: earlier ones of the same
     store. failed: keys that failed before, planned again only with `retry`. checkpoints: ids of packs that must not be split.
+    kept: by signature, the size of packs that have begun, which holds whatever the sizes and slots, or these packs would begin anew.
     parts: where slots are of several kinds, what each takes, by signature; `sizes` is then not read, nor is pack.size.
     ValueError where an evaluation set was redefined or exchanged.
     """
@@ -126,8 +128,11 @@ def plan(
     partial: list[PlannedPack] = []
     for name, everyone in groups.items():
         for part, members in _shared_out(everyone, (parts or {}).get(name)):
-            size = _size(study, sizes, name) if part is None else part.size
-            size = min(size, -(-len(members) // (slots if part is None else part.slots)))
+            if part is None and kept and name in kept:
+                size = kept[name]
+            else:
+                size = _size(study, sizes, name) if part is None else part.size
+                size = min(size, -(-len(members) // (slots if part is None else part.slots)))
             for first in range(0, len(members), size):
                 chunk = members[first : first + size]
                 missing = [index for index in chunk if replicates[index].key not in done | skipped]
@@ -245,6 +250,11 @@ def pack_id(keys: Collection[str], sets: int, numerics: Options, stage: int = 0)
         raise StudyError(f"{sets} evaluation sets are more than the 255 that a pack can score: split the study")
     content: Tree = {"keys": sorted(keys), "numerics": dict(numerics)}
     return f"{255 - sets:02x}-{digest(content | ({'stage': stage} if stage else {}), 16)}"
+
+
+def sets_of(pack_id: str) -> int:
+    """On how many evaluation sets a pack with this id is scored."""
+    return 255 - int(pack_id[:2], 16)
 
 
 def _limited(conditions: Sequence[Condition], targets: Mapping[str, int] | None) -> list[Condition]:

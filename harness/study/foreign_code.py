@@ -8,7 +8,6 @@ import ast
 import hashlib
 import importlib.util
 import itertools
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Sequence
@@ -85,23 +84,6 @@ def _with_imports(sources: Sequence[str]) -> dict[str, Path]:
         if path.suffix == ".py":
             files |= _traced(path, path.parent, path.stem)
     return files
-
-
-def checkout_state(folder: Path) -> tuple[str | None, bool | None]:
-    """(commit, whether its files differ from it) of the git checkout that a folder is in; (None, None) outside one."""
-    return _checkout_state(str(folder))
-
-
-@cache
-def _checkout_state(folder: str) -> tuple[str | None, bool | None]:
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", folder, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    try:
-        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--untracked-files=no"))
-    except (OSError, subprocess.CalledProcessError):
-        return None, None
 
 
 def _code(files: dict[str, Path], folder: Path) -> ForeignCode:

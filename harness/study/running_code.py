@@ -1,7 +1,8 @@
 """A person's own code: what this process runs for a condition, compared with what the condition was planned with."""
 
+from harness.machine.provenance import checkout_state
 from harness.study.config import Condition, own_code
-from harness.study.foreign_code import ForeignCode, checkout_state
+from harness.study.foreign_code import ForeignCode
 from results.errors import StudyError
 from results.plain_values import Tree
 

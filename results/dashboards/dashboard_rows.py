@@ -98,7 +98,7 @@ def runs_of(store: Store, per: str, rows: Rows) -> Iterator[Run]:
         drawings = draw_values(rows.replicates, measures, rows.evaluations.slice(0, 0))
         figures = {drawing.name: drawing.made() for drawing in drawings}
     else:
-        bands, replicates = online_bands(manifest, rows.evaluations), raw_rows(manifest, rows.replicates)
+        bands, replicates = online_bands(manifest, rows.evaluations, rows.replicates), raw_rows(manifest, rows.replicates)
         empty = pa.table({name: pa.array([], pa.int64()) for name in ("axis", "lo", "hi")})
         drawings = draw_all(
             manifest, rows.replicates, rows.finished, rows.evaluations.slice(0, 0), empty, rows.curves.slice(0, 0)

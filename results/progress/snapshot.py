@@ -117,6 +117,8 @@ def snapshot(
     if manifest:
         failed &= planned
     packs = set(rows["pack"].unique().to_pylist())
+    if manifest and planned <= keys:  # what an earlier plan left is not on its way; packs that score a new set are
+        flying = set(flying) & {name for name, _ in _planned(manifest)}
     conditions = _conditions(manifest, rows, failed)
     recent = rows.filter(pc.greater(rows["ended"], pa.scalar(now - datetime.timedelta(seconds=WINDOW_S), rows["ended"].type)))
     window = 0.0

@@ -1,28 +1,31 @@
 """Quantiles of the error rate over replicates by training step, from `evaluations`."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.plain_values import Row
-from results.rows.summary import QUANTILES, online_sets
+from results.rows.summary import QUANTILES, Replicate, online_sets
 from results.statistics.intervals import quantile
 from results.store.manifest import Manifest, reported
 
 
-def online_bands(manifest: Manifest, evaluations: pa.Table) -> list[Row]:
+def online_bands(manifest: Manifest, evaluations: pa.Table, replicates: Sequence[Replicate]) -> list[Row]:
     """Error quantiles over replicates by condition, set and step, for the sets that are scored during training; sorted by step.
 
-    A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged.
+    A replicate that had diverged by then counts as infinity. `replicates` is how many have a number or had diverged; those that had no
+    teacher to learn from are left out.
     """
+    untaught = {(each.key, each.stage) for each in replicates if each.status == "no_transition"}
     condition_of = {key: manifest["conditions"][index] for key, index, *_ in manifest["replicates"]}
     errors: dict[tuple[int, str, int, str], list[float]] = {}
     for row in pooled(manifest, evaluations, online_sets(manifest)):
         condition = condition_of.get(row["key"])
         own = condition["sets"].get(row["set"]) if condition else None
-        if condition is None or own is None or own["hash"] != row["set_hash"]:
+        if condition is None or own is None or own["hash"] != row["set_hash"] or (row["key"], row["stage"]) in untaught:
             continue
         error = math.inf if row["errors_sum"] is None else row["errors_sum"] / row["count_sum"]
         errors.setdefault((row["step"], condition["name"], row["stage"], row["set"]), []).append(error)

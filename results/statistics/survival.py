@@ -82,4 +82,8 @@ def log_rank(first: ArrayLike, second: ArrayLike, followed: tuple[float, float])
         there = np.isfinite(values)
         events += int(there.sum())
         groups.append(scipy.stats.CensoredData(uncensored=values[there], right=np.full(int((~there).sum()), until)))
-    return float(scipy.stats.logrank(*groups).pvalue) if events else 1.0
+    if not events:
+        return 1.0
+    with np.errstate(invalid="ignore"):  # 0/0 where all have the event at one time, in both groups
+        p = float(scipy.stats.logrank(*groups).pvalue)
+    return 1.0 if math.isnan(p) else p

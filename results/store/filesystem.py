@@ -1,11 +1,13 @@
 """Where files lie: paths and URIs as pyarrow filesystems, and writes that are seen whole or not at all."""
 
+import errno
 import os
 import re
 import stat
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -23,6 +25,8 @@ _WITH_BUCKET = ("s3", "gs", "gcs")
 _SCHEMES = ("file", *_WITH_BUCKET)
 _MOST_URI = 1000  # characters
 _GCS_S = 15  # that a call to Google Cloud Storage is repeated; 15 minutes by default
+_TRIES = 5  # to make a file in a folder that others may remove while it is empty
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)  # of a file system that has no sync of folders
 _LASTING_KINDS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError, DamagedFile)
 # as the SDKs of S3 and of Google Cloud Storage word it
 _LASTING = re.compile(
@@ -178,10 +182,9 @@ def write_local(target: str, data: bytes) -> None:
     """A unique hidden name beside the target, fsync, rename, fsync of the folders: seen whole or not at all."""
     folder, name = os.path.split(target)
     made = missing_folders(folder)
-    os.makedirs(folder, exist_ok=True)
     temporary = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
     try:
-        with open(temporary, "xb") as stream:
+        with _new_file(temporary) as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -191,11 +194,34 @@ def write_local(target: str, data: bytes) -> None:
             os.unlink(temporary)
         raise
     for changed in {folder, *(os.path.dirname(made_folder) for made_folder in made)}:
-        descriptor = os.open(changed, os.O_RDONLY)
+        _sync_folder(changed)
+
+
+def _new_file(path: str) -> BinaryIO:
+    """A file that was not there, open, with its folders. Another driver may remove an empty folder before the file is in it."""
+    for left in reversed(range(_TRIES)):
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return open(path, "xb")
+        except FileNotFoundError:
+            if not left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _sync_folder(folder: str) -> None:
+    """Make a rename in the folder last. Some file systems can't sync a folder, and the file is in its place all the same."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def upload(filesystem: pyarrow.fs.FileSystem, target: str, data: bytes) -> None:

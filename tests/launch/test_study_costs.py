@@ -46,7 +46,7 @@ def test_the_time_of_a_gpu_says_nothing_of_a_core(tmp_path):
 
 
 def test_the_table_says_what_a_study_asks_and_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.machine.cores.cores", lambda: 2)
+    monkeypatch.setattr("results.cores.cores", lambda: 2)
     changed = tmp_path / "changed.yaml"
     changed.write_text("name: changed\nquestion: Has it changed?\n")
     head, quick, other, last = table({"flipflop/quick": STUDIES["flipflop/quick"], "flipflop/changed": changed})

@@ -1,12 +1,14 @@
 """What a pack takes: 16 bytes a parameter (value, gradient, two moments), little more, and its activations."""
 
+import sys
+
 import pytest
 import torch
 
 import models
 import tasks
 from harness.machine.device import prepare, resolve
-from harness.machine.memory import Memory, free_memory
+from harness.machine.memory import Memory, free_in_group, free_memory
 from harness.planning.throughput import Rate, best_rate, measure, predicted_memory, room_of
 from harness.study.config import Condition
 from harness.study.training_options import Train
@@ -152,3 +154,23 @@ def test_a_slot_is_its_own_card(monkeypatch):
         torch.use_deterministic_algorithms(before)
         torch.backends.cuda.enable_cudnn_sdp(True)
     assert calls == [("init",), ("set_device", 3)]
+
+
+@pytest.mark.parametrize(
+    ("folder", "limit", "used", "pages"),
+    [
+        (".", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_a_container_has_no_more_memory_than_it_is_given(tmp_path, folder, limit, used, pages):
+    """The machine's own memory was taken for that of a pod, so packs were planned that it could never hold."""
+    (tmp_path / folder).mkdir(exist_ok=True)
+    assert free_in_group(tmp_path) == sys.maxsize
+    for name, content in ((limit, "8000"), (used, "5000"), ("memory.stat", f"cache 9\n{pages} 1000\n")):
+        (tmp_path / folder / name).write_text(content)
+    assert free_in_group(tmp_path) == 4000
+    (tmp_path / folder / used).write_text("9500")
+    assert free_in_group(tmp_path) == 0
+    (tmp_path / folder / limit).write_text("max\n")
+    assert free_in_group(tmp_path) == sys.maxsize

@@ -6,10 +6,10 @@ import torch
 import harness.planning.pack_sizes as module
 from harness.announce import announce
 from harness.planning.manifest import build
-from harness.planning.pack_sizes import examples, measure, measure_kinds
+from harness.planning.pack_sizes import examples, measure, measure_kinds, settled_sizes, sizes_of_begun
 from harness.planning.plan import plan, shape
 from harness.planning.throughput import Rate
-from harness.prepare import executor_of, prepare
+from harness.prepare import executor_of, planned_manifest, prepare
 from harness.study.load import load
 from harness.study.slot_kinds import Kind
 from results.errors import StudyError
@@ -158,3 +158,40 @@ def test_a_store_in_which_the_study_has_not_begun_is_announced_as_that(tmp_path)
     said.clear()
     announce(prepared, said.append)
     assert any(line.endswith("0 committed in " + str(tmp_path / "runs")) for line in said)
+
+
+@pytest.mark.parametrize("words", [[], ["pack.size=3"]])
+@pytest.mark.parametrize("folder", ["checkpoints/{}/100.safetensors", "leases/{}.json"])
+def test_packs_that_have_begun_keep_their_members_whatever_the_slots(tmp_path, monkeypatch, words, folder):
+    """On another number of slots they were other packs, so the same command began all of them anew."""
+    monkeypatch.setenv("MANYSEEDS_CACHE", str(tmp_path / "cache"))
+    study = load(write_study(tmp_path), [f"store={tmp_path / 'runs'}", "executor=local", "replicates=8", *words])
+    store = open_store(tmp_path / "runs", study.name)
+
+    def packs(slots):
+        executor = executor_of(study)
+        executor.slots = slots
+        prepared = prepare(study, executor)
+        return prepared, [pack.id for pack in prepared.plan.packs]
+
+    before, ids = packs(3)
+    write_bytes(store, "manifests/00.yaml", planned_manifest(before))
+    assert packs(8)[1] != ids  # nothing has begun, so no slot is left idle
+    write_bytes(store, folder.format(ids[-1]), b"")
+    of_last = before.plan.packs[-1].signature
+    for slots in (1, 2, 8):
+        assert [pack.id for pack in packs(slots)[0].plan.packs if pack.signature == of_last] == [
+            pack.id for pack in before.plan.packs if pack.signature == of_last
+        ]
+
+
+def test_a_smaller_size_that_is_given_wins_over_that_of_packs_that_have_begun():
+    study = trial_study("replicates=8")
+    (name,) = examples(study)
+    earlier = [build(planned_packs(study, sizes=4), NUMERICS, {})]
+    (one, other) = (pack["id"] for pack in earlier[0]["packs"])
+    assert settled_sizes(earlier, NUMERICS, {one}) == settled_sizes(earlier, NUMERICS, {other}) == {name: 4}
+    assert settled_sizes(earlier, NUMERICS, {"fd-0"}) == settled_sizes(earlier, {**NUMERICS, "threads": 2}) == {}
+    assert settled_sizes(earlier, NUMERICS) == {name: 4}
+    assert sizes_of_begun(trial_study("pack.size=2"), earlier, NUMERICS, frozenset([one])) == {name: 2}
+    assert sizes_of_begun(trial_study("pack.size=6"), earlier, NUMERICS, frozenset([one])) == {name: 4}

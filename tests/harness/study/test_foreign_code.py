@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 import results
+from harness.machine.provenance import checkout_state
 from harness.run import run
-from harness.study.foreign_code import checkout_state, code_of_modules, code_of_sources
+from harness.study.foreign_code import code_of_modules, code_of_sources
 from harness.study.load import load
 from models.custom import custom
 from results.errors import StudyError
@@ -128,6 +129,21 @@ def test_the_checkout_of_a_folder_says_its_commit_and_whether_it_is_changed(fold
     commit, dirty = checkout_state(folder)
     assert len(commit) == 40
     assert dirty is False
+    assert checkout_state(folder, "mine.py") == (commit, False)
+
+
+def test_an_environment_inside_a_checkout_is_not_taken_for_a_part_of_it(folder):
+    """Rows of an installed manyseeds named the commit of the project whose .venv it was in."""
+    for words in (
+        ["init", "-q"],
+        ["add", "mine.py"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "one"],
+    ):
+        subprocess.run(["git", *words], check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
+    installed = folder / ".venv" / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "provenance.py").write_text("")
+    assert checkout_state(installed, "provenance.py") == (None, None)
 
 
 STUDY = "name: coded\nquestion: q\nexperiment: {name: 'mine:measure', shift: 3}\nreplicates: 3\nexecutor: local\nwandb: off\n"

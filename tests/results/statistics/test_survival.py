@@ -92,6 +92,7 @@ def test_the_log_rank_test_is_that_of_the_textbook():
     assert log_rank(placebo, treated, (23, 35)) == pytest.approx(wanted, rel=1e-9)
     assert log_rank(treated, treated, (35, 35)) == pytest.approx(1)
     assert log_rank([math.inf] * 3, [math.inf] * 4, (10, 10)) == 1
+    assert log_rank([5, 5], [5, 5, 5], (10, 10)) == 1
     for times in ([math.nan, 2], [11, 2]):
         with pytest.raises(ValueError, match="NaN or beyond 10"):
             log_rank(times, [1, 2], (10, 10))

@@ -39,7 +39,9 @@ def test_how_often_the_number_more_than_doubles():
     assert f"From width 4 to 8 the number more than doubles in {first[4]} replicates [{first[5]}, {first[6]} %]" in SECTION
     assert f"from 8 to 16 in {second[4]} [{second[5]}, {second[6]} %]." in SECTION
     assert (first[7], second[7]) == ("", "1")
-    assert f"Of the other {20 - int(second[4].split()[0])} replicates, one holds all of the 2,048 pairs that were run" in SECTION
+    assert (
+        f"Of the other {20 - int(second[4].split()[0])} replicates, one holds all of the 2,048 pairs that were run" in SECTION
+    )
     assert f"in {first[9]} replicates from width 4 to 8, and in {second[9]} from 8 to 16." in SECTION
     _, (first, second) = judged("subsequence-capacity")
     assert f"more than twice in {first[4]} [{first[5]}, {first[6]} %] from 4 to 8" in SECTION

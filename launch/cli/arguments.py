@@ -220,13 +220,13 @@ def stores_of(uri: str, study: str | None) -> list[str]:
 
     StudyError where there is none.
     """
-    from results.store.filesystem import folders, public, resolve
+    from results.store.filesystem import below, folders, public, resolve
     from results.store.tables import no_study, studies
 
     if studies(uri):
         return [uri]
     filesystem, root = resolve(uri)
-    stores = [f"{uri.rstrip('/')}/{name}" for name in folders(filesystem, root)]
+    stores = [below(uri, name) for name in folders(filesystem, root)]
     holding = [store for store in stores if studies(store)]
     if not holding:
         raise no_study(uri)

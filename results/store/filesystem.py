@@ -197,6 +197,16 @@ def write_local(target: str, data: bytes) -> None:
         _sync_folder(changed)
 
 
+def below(uri: str, name: str) -> str:
+    """The path or URI of a folder inside another one. The options of a URI stay at its end.
+
+    >>> below("s3://bucket/runs?region=us-east-1", "a")
+    's3://bucket/runs/a?region=us-east-1'
+    """
+    path, mark, options = uri.partition("?") if "://" in uri else (uri, "", "")
+    return f"{path.rstrip('/')}/{name}{mark}{options}"
+
+
 def _new_file(path: str) -> BinaryIO:
     """A file that was not there, open, with its folders. Another driver may remove an empty folder before the file is in it."""
     for left in reversed(range(_TRIES)):

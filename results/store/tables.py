@@ -29,6 +29,7 @@ import pyarrow.fs
 from results import second_process
 from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
 from results.store.filesystem import (
+    below,
     content,
     folders,
     info_of,
@@ -134,7 +135,7 @@ def no_study(uri: str | os.PathLike[str]) -> StudyError:
     if {"replicates", "manifests"} & set(names(filesystem, root)):
         sentence += f": it is the folder of the study {name}, so give the folder above it, {above}, and then {name}"
     elif stores := _stores_below(filesystem, root):
-        sentence += f": it is a folder of stores, so give one of them, such as {public(os.fspath(uri)).rstrip('/')}/{stores[0]}"
+        sentence += f": it is a folder of stores, so give one of them, such as {below(public(os.fspath(uri)), stores[0])}"
     return StudyError(sentence)
 
 

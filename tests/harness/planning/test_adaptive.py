@@ -262,6 +262,8 @@ def test_a_budget_is_spent_where_it_narrows_most(study):
         "transformer": 10,
         "lstm": 10,
     }
+    begun = rates | {"transformer": [0.0, 0.5] * 5 + [0.5] * 3}  # three of the next ten have ended: these go on first
+    assert adaptive.targets(chosen, _made(chosen, begun, {"transformer": 36.0, "lstm": 3.6})) == {"transformer": 20, "lstm": 10}
     half = rates | {"transformer": [0.0] * 10}  # ±0.154 is narrower than ±0.313
     assert adaptive.targets(chosen, _made(chosen, half, {"transformer": 10.0, "lstm": 10.0})) == {"transformer": 10, "lstm": 20}
 

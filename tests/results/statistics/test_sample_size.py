@@ -96,6 +96,7 @@ def test_few_pairs_cannot_reach_the_level():
     """All 6 of 6 pairs on one side give p = 2/64, 5 of 5 give 0.0625; 4 and 4 separated replicates 2/70, 3 and 3 give 0.1."""
     assert to_settle([0.1] * 3, [0.2] * 3, True).total >= 6
     assert to_settle([0.0] * 3, [1.0] * 3, False).total == 4
+    assert to_settle([0.0] * 3, [1.0] * 3, False, power=0.5).total == 4  # where Noether's formula gives 2
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from launch.cli.arguments import stores_of
 from results.errors import StoreError
 from results.rows.probe_values import add
 from results.store import merge
@@ -415,6 +416,7 @@ def test_an_object_store_behaves_as_a_folder_does(bucket, tmp_path):
     store.write_bytes(at, "manifests/0011.yaml", json.dumps(manifest({"transformer": ["a"]})).encode())
     store.write_bytes(at, "checkpoints/fd-4/100.safetensors", b"state")
     assert store.studies(uri) == ["study"]
+    assert stores_of(f"s3://bucket/some{bucket}", None) == [uri]
     assert store.list_names(at, "checkpoints/fd-4") == ["100.safetensors"]
     assert store.read_bytes(at, "checkpoints/fd-4/100.safetensors") == b"state"
     store.delete(at, "checkpoints/fd-4")

@@ -70,6 +70,9 @@ def family(name: str, default: str) -> None:
 
 
 def _guard(start: Callable[[], object]) -> None:
+    if os.name == "nt":  # leases, commands and folders need what only POSIX has
+        say("error: manyseeds runs on Linux and macOS: use WSL on Windows", err=True)
+        sys.exit(2)
     try:
         with warnings_said():
             start()

@@ -247,6 +247,14 @@ def test_comparisons_say_that_an_adaptive_study_chose_its_numbers_of_replicates(
         assert said["grown"][1].splitlines()[-1].removeprefix("% ") == TAKEN_AS_FIXED
 
 
+def test_windows_is_refused_in_one_sentence(capsys, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(os, "name", "nt")
+        main(["studies"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: manyseeds runs on Linux and macOS: use WSL on Windows\n"
+
+
 def test_a_new_study_in_a_folder_with_a_space_has_commands_to_copy(command, tmp_path):
     (tmp_path / "my studies").mkdir()
     path = tmp_path / "my studies" / "new.yaml"

@@ -74,8 +74,8 @@ def test_attention_alone_comes_by_way_of_the_bigram_below_the_last_level_of_figu
 
 
 def test_the_page_tells_when_models_of_attention_alone_leave_the_bigram_and_where_they_end():
-    """docs/explanation/in-context-ngrams.md, "Attention alone" and "Numbers of the paper beside ours"."""
-    page = " ".join(Path("docs/explanation/in-context-ngrams.md").read_text().split())
+    """docs/studies/ngrams/README.md, "Attention alone" and "Numbers of the paper beside ours"."""
+    page = " ".join(Path("docs/studies/ngrams/README.md").read_text().split())
     conditions = _conditions("ngram-attention-only")
     left, ends, others = {}, {}, []
     for name, (own, last) in conditions.items():
@@ -107,8 +107,8 @@ def _before(course):
 
 
 def test_the_page_tells_when_models_with_mlps_leave_the_unigram_and_the_bigram():
-    """docs/explanation/in-context-ngrams.md, "With MLPs"."""
-    page = Path("docs/explanation/in-context-ngrams.md").read_text()
+    """docs/studies/ngrams/README.md, "With MLPs"."""
+    page = Path("docs/studies/ngrams/README.md").read_text()
     section = " ".join(page.partition("## With MLPs")[2].partition("\n## ")[0].split())
     told = re.findall(r"between steps ([\d,]+) and ([\d,]+), half of them by step ([\d,]+)", section)
     own, last = _opened("ngram-mlp")
@@ -129,8 +129,8 @@ def test_the_page_tells_when_models_with_mlps_leave_the_unigram_and_the_bigram()
 
 
 def test_the_page_tells_how_many_of_200_seeds_leave_the_bigram_under_each_change():
-    """docs/explanation/in-context-ngrams.md, "What shortens the time at the bigram"."""
-    page = Path("docs/explanation/in-context-ngrams.md").read_text()
+    """docs/studies/ngrams/README.md, "What shortens the time at the bigram"."""
+    page = Path("docs/studies/ngrams/README.md").read_text()
     section = page.partition("## What shortens the time at the bigram")[2].partition("\n## ")[0]
     told = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| (\d+)", section, re.MULTILINE))
     conditions = _conditions("ngram-survival")

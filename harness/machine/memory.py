@@ -3,6 +3,7 @@
 import os
 import sys
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,17 +88,23 @@ class _Counter(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        given = {id(leaf.untyped_storage()) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        given = {id(leaf.untyped_storage()) for leaf in _dense(args, kwargs)}
         out = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(out):
-            if isinstance(leaf, torch.Tensor):
-                storage = leaf.untyped_storage()
-                if id(storage) not in given and storage not in self._known:
-                    self._known.add(storage)
-                    self.now += storage.nbytes()
-                    self.peak = max(self.peak, self.now)
-                    weakref.finalize(storage, self._freed, storage.nbytes())
+        for leaf in _dense(out):
+            storage = leaf.untyped_storage()
+            if id(storage) not in given and storage not in self._known:
+                self._known.add(storage)
+                self.now += storage.nbytes()
+                self.peak = max(self.peak, self.now)
+                weakref.finalize(storage, self._freed, storage.nbytes())
         return out
 
     def _freed(self, size: int) -> None:
         self.now -= size
+
+
+def _dense(*tree: Any) -> Iterator[torch.Tensor]:
+    """The tensors in nested arguments or results; sparse ones, which have no storage of their own, are left out."""
+    for leaf in tree_leaves(tree):
+        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided:
+            yield leaf

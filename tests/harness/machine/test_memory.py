@@ -14,6 +14,7 @@ from harness.study.config import Condition
 from harness.study.training_options import Train
 from harness.training.pack_state import Training
 from harness.training.training_strings import Strings
+from models.custom.custom import allow
 from results.errors import StudyError
 from tests.harness.packs import condition, pack
 
@@ -59,6 +60,23 @@ def test_the_peak_is_that_of_the_tensors_alive_together():
         third = second * 2
     assert third.sum() == 2 * (10 * 2 + 490 * 3)
     assert memory.peak() == 6000  # 1000 and 500 floats for a moment; a view is no memory
+
+
+def test_sparse_tensors_have_no_storage_to_count():
+    with Memory(CPU) as memory:
+        rows = torch.ones(2, 100).to_sparse()
+        dense = (rows + rows).to_dense()
+    assert dense.sum() == 400
+    assert memory.peak() >= 2 * 100 * 4
+
+
+def test_a_module_with_sparse_gradients_is_refused_in_a_sentence():
+    path = "tests.models.custom.custom_modules:Sparse"
+    allow(path.partition(":")[0])
+    task = tasks.build("flipflop", length=8)
+    one = Condition("c", task, models.configure(path), Train(steps=2, batch=2, warmup=0))
+    with pytest.raises(ValueError, match=r"the gradient of embed.weight is sparse: write sparse=False"):
+        measure(pack(one, [(0, 0)], sets=()), CPU)
 
 
 def test_what_a_captured_graph_keeps_is_part_of_the_peak(monkeypatch):

@@ -87,7 +87,8 @@ def _measured(pack: Pack, device: torch.device) -> Rate:
                 try:
                     seconds[task] = run[task]()
                 except UnfitModel as error:
-                    raise StudyError(f"the evaluation set {sets[0].name} asks too much: {error}") from error
+                    name = pack.replicates[0].condition.name
+                    raise StudyError(f"the evaluation set {sets[0].name} asks too much of {name}: {error}") from error
                 if seconds[task] * strings > _BUDGET_S / len(scored):
                     del run[task]  # timed well enough, though the first time counts memory
     seconds |= {task: again() for task, again in run.items()}

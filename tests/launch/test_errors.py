@@ -167,5 +167,6 @@ def test_a_full_disk_is_no_defect(capsys):
 def test_an_evaluation_set_that_the_model_cannot_read_is_the_persons(command, tmp_path):
     words = ("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}", "evaluate.sets.dense.length=64")
     _is_one_sentence(
-        command(*words), "the evaluation set dense asks too much: strings of 64 tokens are longer than the 16 positions"
+        command(*words),
+        "the evaluation set dense asks too much of transformer: strings of 64 tokens are longer than the 16 positions",
     )

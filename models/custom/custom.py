@@ -17,9 +17,11 @@ import math
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -27,6 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import checkpoint
 
 from models.custom import custom_checks
 from models.custom.custom_recurrent import Unrolled, has_recurrence
@@ -35,6 +38,7 @@ from models.model import Attend, Blocks, Model
 from models.noise import Noise
 from models.unfit import UnfitModel
 
+_PROJECT = Path(__file__).resolve().parents[2]
 _GIVEN = ("vocabulary", "length", "outputs")
 _EXAMPLES = {"model": "Mamba", "task": "Parity", "experiment": "measure"}
 _allowed: set[str] = set()
@@ -238,7 +242,7 @@ def _check(path: str, first: nn.Module, other: nn.Module, vocabulary: int, lengt
         raise ValueError(_unsupported(path, error)) from error
     together = {name: pair.get_parameter(own).grad for own, name in pair._names.items()}
     compared = {name: (alone, None if (grad := together[name]) is None else grad[1]) for name, alone in gradients.items()}
-    custom_checks.check_packed_alike(path, logits, packed, compared)
+    custom_checks.check_packed_alike(path, other, logits, packed, compared)
 
 
 def _check_device(packed: Packed, tokens: Tensor) -> None:
@@ -274,10 +278,13 @@ def _reasons(path: str, tokens: Tensor) -> Iterator[None]:
 
 
 def _unsupported(path: str, error: Exception) -> str:
-    return (
-        f"model.name = {path!r} can't run under torch.func.vmap ({str(error).splitlines()[0]}): keep no state in place, branch on "
-        "no values, and use operations that torch.func supports"
-    )
+    reason = f"model.name = {path!r} can't run under torch.func.vmap"
+    if any(frame.filename == checkpoint.__file__ for frame in traceback.extract_tb(error.__traceback__)):
+        return f"{reason}: leave torch.utils.checkpoint out"
+    message = str(error).splitlines()[0]
+    if "setup_context" in message:
+        return f"{reason}: give its torch.autograd.Function a staticmethod setup_context and the attribute generate_vmap_rule = True"
+    return f"{reason} ({message}): keep no state in place, branch on no values, and use operations that torch.func supports"
 
 
 def refuse_others(path: str, section: str = "model") -> None:
@@ -303,13 +310,23 @@ def module_of(path: str, section: str) -> ModuleType:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # a console script does not search the folder it is started in
     try:
-        return importlib.import_module(module)
+        source = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(f"{where}: {error}; searched: {os.getcwd()} and what is installed") from error
     except ImportError as error:
         raise ValueError(f"{where}: {error}") from error
     except Exception as error:
         raise ValueError(f"{where}: importing {module} raised {type(error).__name__}: {error}") from error
+    hidden = Path(f"{module}.py").resolve()
+    if (
+        hidden.is_file()
+        and source.__file__ is not None
+        and Path(source.__file__).resolve() == _PROJECT / module / "__init__.py"
+    ):
+        raise ValueError(
+            f"{where}: {hidden} has the name of the package {module!r} of manyseeds, which hides it: rename it, to my_{module}.py say"
+        )
+    return source
 
 
 def imported(path: str, section: str, base: type) -> type:

@@ -4,7 +4,8 @@ import random
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,19 @@ _Given = TypeVar("_Given")
 _OWN = frozenset(vars(nn.Module())) - {
     "training"
 }  # attributes that every module has: hooks, parameters, buffers and submodules
+_LOGITS = (torch.float32, torch.float64)  # losses are float32; of half precision, answers would tie that differ
 _ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run with one thread, on which the same call on a CPU gives the same bits: several may add up in another order each time."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def with_line(path: str, error: Exception) -> str:
@@ -26,10 +39,10 @@ def with_line(path: str, error: Exception) -> str:
     return f"{error} ({Path(str(file)).name}, line {lines[-1]})" if lines else str(error)
 
 
-def raised(path: str, tokens: Tensor, error: Exception) -> str:
-    """The sentence for a module whose forward raises `error` for tokens [B, T]."""
+def raised(path: str, tokens: Tensor, error: Exception, where: str = "forward") -> str:
+    """The sentence for a module whose forward, or the backward pass through it, raises `error` for tokens [B, T]."""
     kind, shape = type(error).__name__, list(tokens.shape)
-    return f"model.name = {path!r} raised {kind} in forward for int64 tokens {shape}: {with_line(path, error)}"
+    return f"model.name = {path!r} raised {kind} in {where} for int64 tokens {shape}: {with_line(path, error)}"
 
 
 def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
@@ -56,16 +69,26 @@ def built(path: str, seed: int, call: Callable[[], nn.Module]) -> nn.Module:
 
 
 def check_parameters(path: str, module: nn.Module) -> None:
-    """Raise ValueError unless there are parameters, all trainable float32."""
+    """Raise ValueError unless there are parameters, all of them float32, dense and trainable, and nothing is compiled already."""
     named = list(module.named_parameters())
+    for name, part in module.named_modules():
+        if "_torchdynamo_orig_callable" in vars(part):
+            raise ValueError(f"model.name = {path!r}: {name} is compiled, which a pack can't be: leave torch.compile out")
     if not named:
         raise ValueError(f"model.name = {path!r} has no parameters: there is nothing to train")
     for name, parameter in named:
         if nn.parameter.is_lazy(parameter):
             raise ValueError(f"model.name = {path!r}: parameter {name} has no shape yet: give the lazy layer its input size")
-        if parameter.dtype != torch.float32 or parameter.layout != torch.strided or not parameter.requires_grad:
+        if parameter.dtype != torch.float32:
             raise ValueError(
-                f"model.name = {path!r}: parameter {name} must be trainable float32, dense; make it a buffer if it is fixed"
+                f"model.name = {path!r}: parameter {name} is {parameter.dtype}, and must be torch.float32; make it a buffer if it is fixed"
+            )
+        if parameter.layout != torch.strided:
+            raise ValueError(f"model.name = {path!r}: parameter {name} is sparse ({parameter.layout}), and must be dense")
+        if not parameter.requires_grad:
+            raise ValueError(
+                f"model.name = {path!r}: parameter {name} is frozen (requires_grad is False), and every parameter is trained: make it a "
+                "buffer if it is fixed"
             )
 
 
@@ -90,22 +113,20 @@ def check_made_alike(path: str, one: nn.Module, again: nn.Module, other: nn.Modu
             )
 
 
+@_one_thread()
 def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tuple[Tensor, dict[str, Tensor]]:
     """Run one module by itself on tokens [B, T]: its logits [B, T, outputs], and the gradient of their `loss_of` by parameter.
 
-    Raises ValueError with the reason where the forward raises, returns something else, draws random numbers, changes state
-    or mixes strings. The run may change `module`, which must not be used afterwards.
+    Raises ValueError with the reason where the forward raises, returns something else, draws random numbers, changes state,
+    depends on the mode or mixes strings. The run may change `module`, which must not be used afterwards.
     """
-    before = _contents(module)
-    try:
-        logits, drawn = _watched(lambda: module(tokens))
-    except Exception as error:
-        raise ValueError(raised(path, tokens, error)) from error
+    before, versions = _contents(module), _versions(module)
+    logits, drawn = _watched(lambda: _forward(path, module, tokens))
     wanted = (*tokens.shape, outputs)
-    if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or not logits.is_floating_point():
+    if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or logits.dtype not in _LOGITS:
         got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(
-            f"model.name = {path!r} returned {got} for tokens {list(tokens.shape)}: its forward must return float logits {list(wanted)}"
+            f"model.name = {path!r} returned {got} for tokens {list(tokens.shape)}: its forward must return float32 logits {list(wanted)}"
         )
     if logits.isnan().any():
         raise ValueError(
@@ -113,31 +134,39 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
         )
     if drawn:
         raise ValueError(noisy(path))
-    changed = _differing(before, _contents(module))
+    # a write that happens to leave the values as they are counts too: later weights may be others
+    written = {name for name, version in _versions(module).items() if version != versions[name]}
+    changed = sorted(written.union(_differing(before, _contents(module))))
     if changed:
         raise ValueError(
             f"model.name = {path!r} changes {', '.join(changed)} in forward, as BatchNorm does its running statistics: a "
             "replicate must be a function of its weights and tokens, so use a layer that keeps nothing, such as LayerNorm, and make what "
             "is constant in __init__, with register_buffer"
         )
+    # gradients stay on, as in the first call: torch has other kernels without them, which round differently
+    if not _same(_forward(path, module, tokens), logits):
+        raise ValueError(
+            f"model.name = {path!r} returned other logits for the same tokens when called again: it keeps state outside itself or "
+            "draws random numbers, and a replicate must be a function of its weights and tokens"
+        )
+    if not _agrees(_evaluated(path, module, tokens), logits):
+        raise ValueError(
+            f"model.name = {path!r} returned other logits after module.eval(): a module stays in training mode here, in evaluation "
+            "too, so compute the same in both modes, without self.training"
+        )
     with torch.no_grad():
-        if not _close(module(tokens), logits, _ROUNDING):
-            raise ValueError(
-                f"model.name = {path!r} returned other logits for the same tokens when called again: it keeps state outside itself or "
-                "draws random numbers, and a replicate must be a function of its weights and tokens"
-            )
-        try:
-            single = module(tokens[:1])
-        except Exception as error:
-            raise ValueError(raised(path, tokens[:1], error)) from error
-        if single.shape != logits[:1].shape or not _close(single, logits[:1], _ROUNDING):
-            raise ValueError(
-                f"model.name = {path!r} returned other logits for a string alone than beside another one: an answer may not "
-                "depend on the other strings of a batch, so mix nothing across them, as BatchNorm does, and use LayerNorm"
-            )
+        single = _forward(path, module, tokens[:1])
+    if not _agrees(single, logits[:1]):
+        raise ValueError(
+            f"model.name = {path!r} returned other logits for a string alone than beside another one: an answer may not "
+            "depend on the other strings of a batch, so mix nothing across them, as BatchNorm does, and use LayerNorm"
+        )
     if not logits.requires_grad:
         raise ValueError(f"model.name = {path!r} returned logits that depend on no parameter: there is nothing to train")
-    loss_of(logits).backward()
+    try:
+        loss_of(logits).backward()
+    except RuntimeError as error:
+        raise ValueError(raised(path, tokens, error, "backward")) from error
     gradients = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
     for name, gradient in gradients.items():
         if gradient.layout != torch.strided:
@@ -145,7 +174,9 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
     return logits.detach(), gradients
 
 
-def check_packed_alike(path: str, logits: Tensor, packed: Tensor, gradients: dict[str, tuple[Tensor, Tensor | None]]) -> None:
+def check_packed_alike(
+    path: str, module: nn.Module, logits: Tensor, packed: Tensor, gradients: dict[str, tuple[Tensor, Tensor | None]]
+) -> None:
     """Raise ValueError unless a module's logits, and its gradients (alone, packed) by parameter, are the same alone and in a pack."""
     if not _close(packed, logits, _ROUNDING):
         raise ValueError(
@@ -154,10 +185,22 @@ def check_packed_alike(path: str, logits: Tensor, packed: Tensor, gradients: dic
         )
     for name, (alone, together) in gradients.items():
         if together is None or not _close(together, alone, _GRADIENT_ROUNDING):
+            if _is_padded(module, name):
+                raise ValueError(
+                    f"model.name = {path!r}: the gradient of {name} in a pack differs from the one it has alone, since torch.func ignores "
+                    "padding_idx: leave padding_idx out"
+                )
             raise ValueError(
                 f"model.name = {path!r}: the gradient of {name} in a pack differs from the one it has alone: forward must be made of "
                 "operations that torch.func supports, and read each weight from its own parameter"
             )
+
+
+def _is_padded(module: nn.Module, parameter: str) -> bool:
+    """Whether a parameter is the weight of an embedding with a padding_idx."""
+    weight = module.get_parameter(parameter)
+    embeddings = [part for part in module.modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)]
+    return any(part.weight is weight and part.padding_idx is not None for part in embeddings)
 
 
 def loss_of(logits: Tensor) -> Tensor:
@@ -171,6 +214,35 @@ def noisy(path: str) -> str:
         f"model.name = {path!r} draws random numbers in forward (dropout in training mode, torch.rand): a replicate's noise must "
         "be keyed by its seed, so leave it out (dropout at 0), or add the model to models/ and use its `noise`"
     )
+
+
+def _forward(path: str, module: nn.Module, tokens: Tensor) -> object:
+    """What forward returns for tokens [B, T]. Raises ValueError with the reason where it raises."""
+    try:
+        return module(tokens)
+    except Exception as error:
+        raise ValueError(raised(path, tokens, error)) from error
+
+
+def _evaluated(path: str, module: nn.Module, tokens: Tensor) -> object:
+    """What forward returns for tokens [B, T] in evaluation mode; each part of the module is left in the mode that it was in."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        return _forward(path, module, tokens)
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def _versions(module: nn.Module) -> dict[str, int]:
+    """How often each parameter has been written in place."""
+    return {name: parameter._version for name, parameter in module.named_parameters()}
+
+
+def _agrees(returned: object, logits: Tensor) -> bool:
+    """Whether what forward returned is the same logits, up to rounding."""
+    return isinstance(returned, Tensor) and returned.shape == logits.shape and _close(returned, logits, _ROUNDING)
 
 
 def _close(one: Tensor, other: Tensor, tolerance: float) -> bool:

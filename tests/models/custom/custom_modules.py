@@ -5,8 +5,9 @@ import random
 import numpy
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
-WEIGHTS = {"calls": 0}
+WEIGHTS = {"calls": 0, "steps": 0}
 
 
 class Conv(nn.Module):
@@ -243,6 +244,158 @@ class Elsewhere(Plain):
     def inner(self, x):
         WEIGHTS["calls"] += 1
         return x * WEIGHTS["calls"]
+
+
+class Slowly(Plain):
+    """A counter of the class, which two calls hardly show."""
+
+    count = 0
+
+    def inner(self, x):
+        Slowly.count += 1
+        return x * (1 + Slowly.count / 5000)
+
+
+class Anneal:
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self):
+        self.count += 1
+        return 1 + self.count / 5000
+
+
+class Annealed(Plain):
+    """A counter of an object that is no module."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.scale = Anneal()
+
+    def inner(self, x):
+        return x * self.scale()
+
+
+class Steadily(Plain):
+    """A counter of the file that grows by a thousandth: a third call shows it, and a second hardly does."""
+
+    def inner(self, x):
+        WEIGHTS["steps"] += 1
+        return x * (1 + WEIGHTS["steps"] / 1000)
+
+
+class Once(Plain):
+    """Can be called once alone."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.calls = iter([1])
+
+    def inner(self, x):
+        return x * next(self.calls)
+
+
+class OnlyTraining(Plain):
+    def inner(self, x):
+        return 2 * x if self.training else x
+
+
+class ForUse(Plain):
+    """Returns something else in evaluation mode."""
+
+    def forward(self, tokens):
+        logits = super().forward(tokens)
+        return logits if self.training else (logits, None)
+
+
+class Rested(Plain):
+    """A part whose mode is set by hand, and stays."""
+
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.drop = nn.Dropout(0.5).eval()
+
+    def inner(self, x):
+        return self.drop(x)
+
+
+class Clamped(Plain):
+    """Writes to a weight, and leaves the values as they are while they are small."""
+
+    def inner(self, x):
+        with torch.no_grad():
+            self.head.weight.clamp_(-9, 9)
+        return x
+
+
+class Blocked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError("no way back")
+
+
+class OneWay(Plain):
+    def inner(self, x):
+        return Blocked.apply(x)
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class OwnFunction(Plain):
+    def inner(self, x):
+        return Sign.apply(x)
+
+
+class Checkpointed(Plain):
+    def inner(self, x):
+        return checkpoint(torch.tanh, x, use_reentrant=False)
+
+
+class Compiled(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.head = torch.compile(self.head)
+
+
+class Padded(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.embed = nn.Embedding(vocabulary, 8, padding_idx=0)
+
+
+class Half(Plain):
+    def forward(self, tokens):
+        return super().forward(tokens).half()
+
+
+class Double(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.double()
+
+
+class Complex(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.turn = nn.Parameter(torch.ones(8, dtype=torch.cfloat))
+
+
+class SparseTable(Plain):
+    def __init__(self, vocabulary, length):
+        super().__init__(vocabulary, length)
+        self.table = nn.Parameter(torch.eye(8).to_sparse())
 
 
 class Projection(Plain):

@@ -18,10 +18,11 @@ from tests.harness.packs import SETS, pack
 from tests.models.custom import custom_modules
 from tests.rounding import assert_same
 
-# torch's own: cells run by a loop under vmap, and oneDNN lacks projections
+# torch's own: cells run by a loop under vmap, oneDNN lacks projections, and its compiler uses what is deprecated
 pytestmark = [
     pytest.mark.filterwarnings("ignore:There is a performance drop.*_cell"),
     pytest.mark.filterwarnings("ignore:LSTM with projections"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script_method.* is deprecated:DeprecationWarning"),
 ]
 HERE = "tests.models.custom.custom_modules"
 allow(HERE, "no_such_module", "broken_models")
@@ -37,6 +38,7 @@ GOOD = {
     "rnn": ("Recurrent", {"cell": "RNN"}),
     "gru cell": ("Cell", {}),
     "random features": ("Features", {}),
+    "a part in evaluation mode": ("Rested", {}),
 }
 EVERY = pytest.mark.parametrize(("name", "options"), GOOD.values(), ids=GOOD)
 
@@ -156,7 +158,19 @@ def test_needed_positions_are_gathered():
         ("Cache", r"changes _cache\['last'\] in forward"),
         ("Running", "changes seen in forward"),
         ("Shrinking", "changes head.weight in forward"),
+        ("Clamped", "changes head.weight in forward"),
         ("Elsewhere", "other logits for the same tokens when called again"),
+        ("Slowly", "other logits for the same tokens when called again: it keeps state outside itself"),
+        ("Annealed", "other logits for the same tokens when called again: it keeps state outside itself"),
+        ("Steadily", "other logits for the same tokens when called again: it keeps state outside itself"),
+        ("Once", r"raised StopIteration in forward for int64 tokens .*\(\w+.py, line \d+\)"),
+        ("OnlyTraining", r"other logits after module.eval\(\): a module stays in training mode here, in evaluation too"),
+        ("ForUse", r"other logits after module.eval\(\)"),
+        ("OneWay", r"raised RuntimeError in backward for int64 tokens .*: no way back \(\w+.py, line \d+\)"),
+        ("OwnFunction", "can't run under torch.func.vmap: give its torch.autograd.Function a staticmethod setup_context"),
+        ("Checkpointed", "can't run under torch.func.vmap: leave torch.utils.checkpoint out"),
+        ("Compiled", "head is compiled, which a pack can't be: leave torch.compile out"),
+        ("Padded", "the gradient of embed.weight in a pack .* torch.func ignores padding_idx: leave padding_idx out"),
         ("Projection", "projection differs between seeds and is no parameter: keep it with register_buffer"),
         ("Aside", "returns other logits in a pack than alone"),
         ("NumpyMade", "draws from `random` or `numpy.random` when it is made"),
@@ -164,10 +178,14 @@ def test_needed_positions_are_gathered():
         ("Growing", "number differs between two modules made from one seed"),
         ("Colliding", "would be called head__weight in a pack, a name that is taken: rename it"),
         ("Branching", "can't run under torch.func.vmap .*branch on no values"),
-        ("Last", r"returned torch.float32 \[2, 5\] for tokens \[2, 12\]: its forward must return float logits \[2, 12, 5\]"),
+        ("Last", r"returned torch.float32 \[2, 5\] for tokens \[2, 12\]: its forward must return float32 logits \[2, 12, 5\]"),
         ("Whole", r"returned torch.int64 \[2, 12, 5\] for tokens"),
-        ("Fixed", "parameter embed.weight must be trainable float32"),
-        ("Integers", "parameter table must be trainable float32"),
+        ("Half", r"returned torch.float16 \[2, 12, 5\] for tokens \[2, 12\]: its forward must return float32 logits"),
+        ("Fixed", r"parameter embed.weight is frozen \(requires_grad is False\)"),
+        ("Integers", "parameter table is torch.int64, and must be torch.float32; make it a buffer if it is fixed"),
+        ("Double", "parameter embed.weight is torch.float64, and must be torch.float32"),
+        ("Complex", "parameter turn is torch.complex64, and must be torch.float32"),
+        ("SparseTable", r"parameter table is sparse \(torch.sparse_coo\), and must be dense"),
         ("Sparse", "the gradient of embed.weight is sparse: write sparse=False"),
         ("Lazy", "parameter head.weight has no shape yet"),
         (
@@ -243,6 +261,18 @@ def test_a_module_that_breaks_when_it_is_imported_is_one_sentence(tmp_path, monk
     monkeypatch.setattr("sys.path", [*sys.path])
     with pytest.raises(ValueError, match=r"broken_models .*ZeroDivisionError: division by zero"):
         configure("broken_models:Mamba")
+
+
+@pytest.mark.parametrize(("package", "section"), [("models", "model"), ("tasks", "task")])
+def test_a_file_with_the_name_of_one_of_our_packages_is_to_be_renamed(package, section, tmp_path, monkeypatch):
+    (tmp_path / f"{package}.py").write_text("class Mine: pass")
+    allow(package)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    with pytest.raises(
+        ValueError, match=rf"{tmp_path}/{package}.py has the name of the package '{package}' of manyseeds.*: rename it"
+    ):
+        build(section, {"name": f"{package}:Mine"})
 
 
 def test_running_out_of_memory_stays_what_it_is(monkeypatch):

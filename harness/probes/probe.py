@@ -19,7 +19,7 @@ from tasks.task import Task
 if TYPE_CHECKING:
     from results.store.tables import Store
 
-Rows = list[Row]
+Rows = list[Row]  # each with layer, head, item and value, as `checked_rows` wants them
 
 
 def of_place(layer: int | None, head: int | None, values: Iterable[tuple[str, float | Tensor]]) -> Rows:

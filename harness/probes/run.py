@@ -10,12 +10,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from harness.exchange.replicate import find, trained_model
 from harness.executing.progress import with_progress
 from harness.machine.device import tune_allocator
 from harness.probes import registry
+from harness.probes.checked_rows import checked_rows
 from harness.probes.probe import PairProbe, Probe, Rows
 from harness.study.config import Condition, condition_of
 from harness.study.identity import describe, typed
@@ -76,12 +75,14 @@ def run(
         if rows:
             paired = isinstance(chosen_probe, PairProbe)
             add_rows = _compare if paired else _probe
-            fresh = add_rows(store, rows, probe, count, settings, say)
-            had = len(rows) - fresh
+            lacking, fresh = add_rows(store, rows, probe, count, settings, say)
+            had, empty = len(rows) - lacking, lacking - fresh
             if paired and max(Counter((row["config"], row["stage"]) for row in rows).values()) == 1:
                 say(f"{store.study}: {probe} compares replicates of one condition, and no condition has two with kept weights")
                 continue
-            say(f"{store.study}: {probe} of {counted(fresh, 'replicate')} added, {had} had it")
+            say(
+                f"{store.study}: {probe} of {counted(fresh, 'replicate')} added, {had} had it{f', {empty} gave no rows' if empty else ''}"
+            )
             if had and asked is not None and not paired:
                 say(
                     f"  rows that were there keep their strings: to make them with {asked}, move the probe's files out of probes/ first"
@@ -123,8 +124,11 @@ def _named(probe: str, settings: Any) -> str:
     return "-".join([probe, *(f"{name}-{value}" for name, value in sorted(describe(settings).items()))])
 
 
-def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None]) -> int:
-    """Probe the replicates that lack rows at some step, and add the rows one replicate at a time; returns how many replicates."""
+def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None]) -> tuple[int, int]:
+    """Probe the replicates that lack rows at some step, and add the rows one replicate at a time.
+
+    Returns how many replicates lacked rows, and how many of these gave some.
+    """
     chosen, own = registry.probe(probe), _named(probe, settings)
     assert isinstance(chosen, Probe)
     done = probed(store, own)
@@ -134,6 +138,7 @@ def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any,
             steps = artifacts.steps_of(store, row["key"], row["stage"])[0 if chosen.every_step else -1 :]
             if missing := [step for step in steps if (row["key"], row["stage"], step) not in done]:
                 lacking.append((row, missing))
+    fresh = 0
     for row, missing in with_progress(lacking, "replicates", say):
         rows_of_name: dict[str, Rows] = {}
         for step in missing:
@@ -141,24 +146,28 @@ def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any,
             model, task = _model(store, row, step)
             rows_by_name = chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
             for name, rows_of_step in rows_by_name.items():
-                rows_of_name.setdefault(name, []).extend(about | _rounded(row) for row in rows_of_step)
+                rows_of_name.setdefault(name, []).extend(about | row for row in checked_rows(name, rows_of_step))
         for name in sorted(rows_of_name, key=lambda name: name == own):  # its own last: what has those is not run again
             add(store, row["pack"], name, rows_of_name[name])
-    return len(lacking)
+        fresh += bool(rows_of_name[own])
+    return len(lacking), fresh
 
 
-def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None]) -> int:
-    """Compare each replicate with all of its condition that come before it, by seeds; returns how many lacked rows.
+def _compare(
+    store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None]
+) -> tuple[int, int]:
+    """Compare each replicate with all of its condition that come before it, by seeds.
 
-    All of a replicate's rows are written at once, so that a replicate that came late is compared with those that were there before.
+    Returns how many replicates lacked rows, and how many of these gave some. All of a replicate's rows are written at once, so that a
+    replicate that came late is compared with those that were there before.
     """
-    chosen, own, fresh = registry.probe(probe), _named(probe, settings), 0
+    chosen, own = registry.probe(probe), _named(probe, settings)
     assert isinstance(chosen, PairProbe)
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["init_seed"], row["data_seed"], row["key"])):
         if find(store, row["key"]).stage == row["stage"]:
             groups.setdefault((row["config"], row["stage"]), []).append(row)
-    done = compared(store, own)
+    done, asked, fresh = compared(store, own), 0, 0
     for group in groups.values():
         steps = [artifacts.steps_of(store, row["key"], row["stage"])[-1] for row in group]
         keys = [row["key"] for row in group]
@@ -175,18 +184,14 @@ def _compare(store: Store, rows: list[Row], probe: str, count: int, settings: An
             row = group[number]
             about = {"key": row["key"], "stage": row["stage"], "step": steps[number]}
             compared_rows = [
-                about | _rounded(row_of_pair) | {"other_key": keys[other]}
+                about | row_of_pair | {"other_key": keys[other]}
                 for other in range(number)
-                for row_of_pair in chosen.compare(shown[other], shown[number])
+                for row_of_pair in checked_rows(own, chosen.compare(shown[other], shown[number]))
             ]
             add(store, row["pack"], own, compared_rows)
-        fresh += len(lacking)
-    return fresh
-
-
-def _rounded(row: Row) -> Row:
-    """Round its value to float32, which is precise enough and half as large, as training rounds what it measures."""
-    return row | {"value": float(np.float32(row["value"]))}
+            fresh += bool(compared_rows)
+        asked += len(lacking)
+    return asked, fresh
 
 
 def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:

@@ -338,18 +338,24 @@ def to_dict(condition: Condition) -> Tree:
 
 def condition_of(row: Mapping[str, Value]) -> Condition:
     """The condition of a row of `replicates`, as `from_dict`."""
-    return from_dict({"name": row["condition"], "config": json.loads(row["config"])})
+    data = {"name": row["condition"], "config": json.loads(row["config"])}
+    commit = row.get("own_git")
+    changes = " with uncommitted changes" if row.get("own_dirty") else ""
+    return from_dict(data, checkout="" if commit is None else f" (git commit {str(commit)[:12]}{changes})")
 
 
-def from_dict(data: Options, seeds: Iterable[tuple[int, int]] = ()) -> Condition:
-    """The inverse of `to_dict`. ValueError where this code has another revision than the one that wrote it, or lacks a field."""
+def from_dict(data: Options, seeds: Iterable[tuple[int, int]] = (), checkout: str = "") -> Condition:
+    """The inverse of `to_dict`. checkout: words for the error on where a person's own code was.
+
+    ValueError where this code has another revision than the one that wrote it, or lacks a field, or a person's own code is another.
+    """
     config = dict(data["config"])
     refuse_unknown(config, ("task", "model", "train", "stages", "experiment", "code"), f"condition {data['name']}")
     pairs = tuple((init, other) for init, other in seeds)
     if "experiment" in config:
         experiment = replace(experiment_of(config["experiment"]), time_limit=data.get("time_limit"))
         condition = experiment_condition(data["name"], experiment, pairs)
-        _refuse_changed(condition, config)
+        _refuse_changed(condition, config, checkout)
         return condition
     built = {}
     for section in ("task", "model", "train"):
@@ -364,16 +370,17 @@ def from_dict(data: Options, seeds: Iterable[tuple[int, int]] = ()) -> Condition
     # one that was written before code was hashed has none
     code = own_digest(built["task"], built["model"]) if "code" in config else None
     condition = Condition(data["name"], **built, stages=tuple(config.get("stages", ())), seeds=pairs, code=code)
-    _refuse_changed(condition, config)
+    _refuse_changed(condition, config, checkout)
     return condition
 
 
-def _refuse_changed(condition: Condition, config: Options) -> None:
+def _refuse_changed(condition: Condition, config: Options, checkout: str) -> None:
     """StudyError where a person's own code is not that of the configuration."""
     if condition.code != config.get("code"):
+        planned, here = ((code or "none")[:12] for code in (config.get("code"), condition.code))
         raise StudyError(
-            f"condition {condition.name} was planned with the code {config['code'][:12]}, and the code here is {condition.code}: "
-            "bring back the files that it was planned with"
+            f"condition {condition.name} was planned with the code {planned}, and the code here is {here}: bring back the files that it "
+            f"was planned with{checkout}"
         )
 
 

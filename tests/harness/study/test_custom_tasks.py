@@ -10,9 +10,9 @@ import pytest
 from harness.executing import cluster, ray_worker
 from harness.machine import device
 from harness.planning.throughput import measure
-from harness.study.config import Condition, build, from_dict, name_of, own_digest, to_dict
+from harness.study.config import Condition, build, condition_of, from_dict, name_of, own_digest, to_dict
 from harness.study.custom_tasks import path_of
-from harness.study.identity import describe
+from harness.study.identity import canonical, describe
 from harness.study.running_code import refuse_other_code
 from harness.study.slot_kinds import Kind
 from harness.study.training_options import Train
@@ -231,8 +231,13 @@ def test_the_code_of_a_task_of_ones_own_is_part_of_the_key(tmp_path, monkeypatch
     assert before.config() | {"code": after.code} == after.config()
     assert before.code != after.code
     assert from_dict(to_dict(after)).code == after.code
-    with pytest.raises(StudyError, match=f"planned with the code {before.code[:12]}, and the code here is {after.code}"):
+    with pytest.raises(StudyError, match=f"planned with the code {before.code[:12]}, and the code here is {after.code[:12]}: "):
         from_dict(to_dict(before))
+    row = {"condition": "c", "config": canonical(before.config()), "own_git": "0123456789abcdef", "own_dirty": True}
+    with pytest.raises(StudyError, match=r"was planned with \(git commit 0123456789ab with uncommitted changes\)$"):
+        condition_of(row)
+    with pytest.raises(StudyError, match=r"that it was planned with$"):
+        condition_of(row | {"own_git": None, "own_dirty": None})
     with pytest.raises(StudyError, match="then run manyseeds retry"):
         refuse_other_code(before)
     older = to_dict(after)  # of a version that hashed no code

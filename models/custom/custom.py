@@ -324,7 +324,8 @@ def module_of(path: str, section: str) -> ModuleType:
         and Path(source.__file__).resolve() == _PROJECT / module / "__init__.py"
     ):
         raise ValueError(
-            f"{where}: {hidden} has the name of the package {module!r} of manyseeds, which hides it: rename it, to my_{module}.py say"
+            f"{where}: {hidden} has the name of the package {module!r} of manyseeds, which hides it: rename it, for instance "
+            f"to my_{module}.py"
         )
     return source
 

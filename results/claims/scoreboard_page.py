@@ -19,9 +19,13 @@ _OUTCOMES = (REPRODUCED, NOT_REPRODUCED, DIFFERS, OPEN, NOT_RUN)
 _SEEN = 250  # most characters of what was measured; `manyseeds claims` prints all of it
 _HEAD = """# Studies that were run
 
-Every claim of every paper, and what the committed studies say of it. This page is made from the
-tables beside it by `manyseeds claims docs/studies --markdown`. Without `--markdown` that command prints all
-that was measured, and why.
+Every claim on a paper that this project states, and what the committed studies say of it. This page is made
+from the tables beside it by `manyseeds claims docs/studies --markdown`. Without `--markdown` that command
+prints all that was measured, and why.
+
+How many claims came out how. *Open* is a precondition that is not met, or too few replicates:
+"""
+_NOTES = """## How to read the tables
 
 - A verdict is *(scaled)* where anything is smaller than in the paper; the command prints what.
   Where no paper has the experiment, *scaled* is measured against the study file.
@@ -32,14 +36,12 @@ that was measured, and why.
   column makes them.
 - *replicates*: the smallest and the largest number that a condition of the study has.
 - Studies of a claim at the paper's own size are listed first. If there are any, only they count in the table
-  below. Within each group, decided verdicts come first.
+  above. Within each group, decided verdicts come first.
 - A ratio of two medians is – where both are 0, and ∞ where only the second is.
 - Every verdict is by the criterion as it is now. Some were corrected after rows for them were there; the
   pages of the families and the changelog say which.
 - The pages of the families tell what was seen and what it means.
 - `manyseeds report docs/studies/<folder>` makes a study's report from its tables.
-
-How many claims came out how. *Open* is a precondition that is not met, or too few replicates:
 """
 
 
@@ -50,7 +52,7 @@ def markdown(stores: Mapping[str, Store]) -> str:
     verdicts = grouped((row[1].claim.id, row) for row in rows)
     told = {name: _telling(rows) for name, rows in verdicts.items()}
     figures = {folder: _figure(folder, store) for folder, store in stores.items()}
-    return "\n".join([_HEAD, _tally(told), *(_family(family, told, figures) for family in FAMILIES)])
+    return "\n".join([_HEAD, _tally(told), _NOTES, *(_family(family, told, figures) for family in FAMILIES)])
 
 
 def _telling(rows: Sequence[_Row]) -> list[_Row]:

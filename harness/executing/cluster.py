@@ -26,6 +26,7 @@ from harness.executing.dispatch import Dispatch
 from harness.executing.hang_watch import Watch
 from harness.executing.leases import Leases
 from harness.executing.metrics import Metrics
+from harness.executing.place_of_death import place_of
 from harness.executing.placement import Placement, time_left
 from harness.executing.progress import Progress
 from harness.executing.ray_connection import ANSWER_S, connect
@@ -347,12 +348,12 @@ class _Run:
 
     def _died(self, run: _Running, kind: str, error: Exception | str) -> None:
         """Tell the dispatch that a worker's process is gone, perhaps with its node; the pack's checkpoint is in the store."""
-        nodes, at = ray.nodes(), run.worker.node
+        nodes, text = ray.nodes(), " ".join(str(error).split())
+        at, host = place_of(run.worker.node, text, nodes)
         lost = {node["NodeID"] for node in nodes if not node["Alive"]}
         if isinstance(error, RayActorError) and error.preempted:
             lost.add(at)
-        host = next((node.get("NodeManagerHostname", "") for node in nodes if node["NodeID"] == at), "")
-        self.dispatch.died(run.pack, kind, at, lost, " ".join(str(error).split()), host, run.heard or kind == "hung")
+        self.dispatch.died(run.pack, kind, at, lost, text, host, run.heard or kind == "hung")
 
     def _look(self) -> None:
         """Count the slots of nodes that joined, and stop what runs on nodes that are told to go."""

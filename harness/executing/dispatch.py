@@ -7,13 +7,14 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 import harness.training.checkpoint as checkpoints
-from harness.executing.death_policy import Deaths
+from harness.executing.death_policy import UNHEARD, WAITED_S, Deaths
 from harness.executing.leases import Leases
 from harness.executing.missing_mount import begun
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts, halves, record_failure
 from harness.machine.logs import account, keep_accounts
 from harness.machine.store_retry import patiently
+from harness.planning.amounts import duration
 from harness.planning.pack import Pack
 from results.errors import StoreError
 from results.plain_values import Row
@@ -25,7 +26,7 @@ _LOOK_S = 3.0  # between looks at packs that another driver runs, once nothing e
 _COUNT_S = 15.0  # between counts of what other drivers have committed, for the progress
 _LOST = 3  # packs in a row that the store would not take, after waiting for it each time: it is gone
 _ACCOUNTS = 20  # deaths of a pack that its log tells of
-_WORDS = {"died": "killed its worker", "hung": "hung", "oom": "ran the host out of memory"}
+_WORDS = {"died": "lost its worker", "hung": "hung", "oom": "ran the host out of memory"}
 
 
 class Dispatch:
@@ -54,6 +55,8 @@ class Dispatch:
         self._looked = self._counted = 0.0
         self._said = False
         self._deaths = Deaths()
+        self._waiting: list[tuple[float, Pack]] = []  # until which second packs wait whose worker died before they began
+        self._told: set[tuple[str, str]] = set()  # kinds of such deaths and their nodes
         self._accounts: dict[str, list[str]] = {}  # by pack: what is known of its deaths
         self.begun = patiently(lambda: begun(store), asked, progress.say)
         self.store = leases.store = replace(store, begun=self.begun)
@@ -63,11 +66,11 @@ class Dispatch:
 
     def left(self) -> int:
         """Packs that wait here or run elsewhere."""
-        return len(self._queue) + len(self._elsewhere)
+        return len(self._queue) + len(self._waiting) + len(self._elsewhere)
 
     def queued(self) -> list[Pack]:
         """The packs that wait here."""
-        return self._queue
+        return [*self._queue, *(pack for _, pack in self._waiting)]
 
     def next(self, rank: Callable[[Pack], int | None] | None = None) -> Pack | None:
         """The next pack that no other driver runs or has committed; None where there is none now.
@@ -75,6 +78,7 @@ class Dispatch:
         rank: preference of the slot for a pack; 0 is best, None refuses it. The first of the best is returned; without `rank`, any.
         """
         self.leases.renew()
+        self._end_waits()
         if not self._queue and self._elsewhere and time.monotonic() - self._looked > _LOOK_S:
             self._queue, self._elsewhere = self._elsewhere, []
             self._looked = time.monotonic()
@@ -145,14 +149,16 @@ class Dispatch:
         told = self._accounts.setdefault(pack.id, [])
         told.append(account(kind, step, node, host, error))
         del told[:-_ACCOUNTS]
-        if kind == "oom" and len(pack.replicates) > 1:
+        if kind == "oom" and heard and len(pack.replicates) > 1:
             verdict = "halve"
         else:
             verdict = self._deaths.verdict(pack.id, len(pack.replicates), step, node, lost, heard)
-        if verdict == "retry":
+        if verdict == "retry" and not heard:
+            self._try_later(pack, kind, node, lost, host)
+        elif verdict == "retry":
             what = "was on a node that is lost" if node in lost else _WORDS[kind]
-            where = f"{what} after step {step} and goes on from there"
-            self.progress.say(f"pack {pack.id} {where if heard else 'goes on elsewhere: its worker had died before it began'}")
+            then = "goes on from there" if step else "starts again"
+            self.progress.say(f"pack {pack.id} {what} after step {step} and {then}")
             self._queue.insert(0, replace(pack, attempt=pack.attempt + 1))
         elif verdict == "halve":
             often = "" if kind == "oom" else "for the third time "
@@ -160,10 +166,29 @@ class Dispatch:
             self._split(pack, halves(pack))
         else:
             self._log(pack, host, told)
-            self._fail(pack, kind, step, f"{_WORDS[kind]} three times after step {step}", error)
+            unheard = f"{UNHEARD} workers in a row died before the pack began, though it waited {duration(WAITED_S)} in all"
+            self._fail(pack, kind, step, f"{_WORDS[kind]} three times after step {step}" if heard else unheard, error)
 
     def close(self) -> None:
         self.leases.close()
+
+    def _try_later(self, pack: Pack, kind: str, node: str, lost: Collection[str], host: str) -> None:
+        """Queue a pack again whose worker died before it began: at once where its node is lost, else after a while."""
+        again = replace(pack, attempt=pack.attempt + 1)
+        if node in lost:
+            self.progress.say(f"pack {pack.id} was on a node that is lost, and has not begun: it goes on elsewhere")
+            self._queue.insert(0, again)
+            return
+        self._waiting.append((time.monotonic() + self._deaths.wait_s(pack.id), again))
+        if (kind, node) not in self._told:  # not for every pack: each of them finds the same
+            self._told.add((kind, node))
+            self.progress.say(_died_early(kind, f"the node {host or node}" if host or node else "a node"))
+
+    def _end_waits(self) -> None:
+        """Put the packs that have waited long enough in front of the queue."""
+        now = time.monotonic()
+        self._queue[:0] = [pack for until, pack in self._waiting if until <= now]
+        self._waiting = [(until, pack) for until, pack in self._waiting if until > now]
 
     def _attempts(self) -> dict[str, int]:
         """Failed attempts in the store by now, by pack id. StoreError where it is away."""
@@ -272,7 +297,7 @@ class Dispatch:
         self._end(pack, outcome)
         if self._refused >= _LOST and self.left():
             self.progress.say(f"the store took none of {self._refused} packs in a row: nothing more is started")
-            self._queue, self._elsewhere = [], []
+            self._queue, self._waiting, self._elsewhere = [], [], []
 
     def _split(self, pack: Pack, parts: list[Pack]) -> None:
         try:
@@ -297,3 +322,12 @@ class Dispatch:
         self.progress.end(outcome)
         self._on_end(outcome)
         self.outcomes.append(outcome)
+
+
+def _died_early(kind: str, place: str) -> str:
+    """The sentence on a first death on a node before a pack's first word."""
+    if kind == "oom":
+        why = f"{place} is short of memory, which other processes use: Ray ends workers there before their packs begin"
+    else:
+        why = f"a worker on {place} died before its pack began"
+    return f"{why}. Such a pack waits, 1 s at first and up to a minute later, and is given up after {duration(WAITED_S)}"

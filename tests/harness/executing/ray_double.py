@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ray.exceptions import ActorDiedError
+from ray.exceptions import ActorDiedError, OutOfMemoryError
 
-from harness.executing import cluster, ray_connection
+from harness.executing import cluster, dispatch, ray_connection
 from harness.executing.board import Board
 from harness.executing.cluster import Cluster
 from harness.executing.progress import Progress
@@ -37,11 +37,15 @@ class Node:
 
 @dataclass
 class Life:
-    """What a pack does on a node: it ends after `seconds`, by dying if `dies`, and first reports that it runs if it `begins`."""
+    """What a pack does on a node: it ends after `seconds`, by dying if `dies`, and first reports that it runs if it `begins`.
+
+    short: it dies by Ray's memory monitor.
+    """
 
     seconds: float
     dies: bool = False
     begins: bool = True
+    short: bool = False
 
 
 @dataclass(eq=False)
@@ -112,6 +116,9 @@ class RayDouble:
         if reference.pack is None:
             return reference.value or reference.actor.node.name
         if not reference.ended:
+            if reference.life is not None and reference.life.short:
+                name = reference.actor.node.name
+                raise OutOfMemoryError(f"Memory on the node (IP: {name}.local, ID: {name}) was 23GB used / 24GB limit (0.96)")
             raise ActorDiedError()
         return Outcome(reference.pack.id, "committed", len(reference.pack.replicates))
 
@@ -205,6 +212,7 @@ def connect(ray: RayDouble, kinds: Sequence[Kind], patch: pytest.MonkeyPatch) ->
     patch.setattr(cluster, "ray", ray)
     patch.setattr(ray_connection, "ray", ray)
     patch.setattr(cluster, "time", ray)
+    patch.setattr(dispatch, "time", ray)
     patch.setattr(Cluster, "metrics", lambda self, study: nothing)
     return Cluster("cpu", kinds=kinds)
 

@@ -109,3 +109,19 @@ def test_a_death_counts_once_the_pack_has_said_a_word(begins, kinds, tmp_path, m
     assert len(ray.ran) == (not begins)
     if rows:
         assert read_bytes(store, log_path(rows[0]["pack"], rows[0]["attempt"])).startswith(b"host: gpu-7\n")
+
+
+def test_a_node_that_is_short_of_memory_delays_its_packs_and_fails_none(tmp_path, monkeypatch, capsys):
+    """Ray's monitor ends the workers of a pack of two for a minute, each before the pack's first word."""
+
+    def life(pack, node):
+        return Life(0.2, dies=True, begins=False, short=True) if ray.now < 60 else Life(10.0)
+
+    ray = RayDouble([Node("gpu-7", {"CPU": 1.0})], life)
+    two = replace(pack(condition("lstm", steps=STEPS), [0, 1]), kind="cpu")
+    ran = runs([two], tmp_path, monkeypatch, ray, kinds=(Kind("cpu"),))
+    assert [node for _, node, *_ in ran] == ["gpu-7"]
+    assert read(open_store(tmp_path, "tiny"), "failures").num_rows == 0
+    said = capsys.readouterr().out
+    assert said.count("the node gpu-7 is short of memory, which other processes use") == 1
+    assert len(ray.actors) <= 8

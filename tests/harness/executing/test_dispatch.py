@@ -3,13 +3,14 @@
 import os
 import shutil
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import results.store.tables
+from harness.executing import dispatch as dispatch_module
 from harness.executing import leases as lease_files
-from harness.executing.death_policy import Deaths
 from harness.executing.leases import LEASE_S, Leases
 from harness.executing.missing_mount import check_there, run_there
 from harness.executing.progress import Progress
@@ -29,21 +30,62 @@ RAY = "The actor died unexpectedly. pid: 4711 namespace: x ip: 10.0.0.7 killed b
 # a pack that its worker never began
 
 
-def test_deaths_of_workers_that_never_began_are_no_fault_of_the_pack_until_there_are_too_many():
-    deaths = Deaths()
-    assert [deaths.verdict("a", 1, 0, "n", (), heard=False) for _ in range(10)] == ["retry"] * 10
-    assert [deaths.verdict("a", 1, 0, "n", (), heard=False) for _ in range(3)] == ["retry", "retry", "died"]
-    assert [deaths.verdict("b", 1, 0, "n", (), heard=heard) for heard in (False, True, False, True)] == ["retry"] * 4
-    assert deaths.verdict("b", 1, 0, "n", (), heard=True) == "died"
+@pytest.fixture
+def clock(monkeypatch):
+    """The seconds of the dispatch's clock, which a test sets."""
+    now = [1000.0]
+    monkeypatch.setattr(dispatch_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
 
 
-def test_an_idle_worker_that_was_killed_costs_its_next_pack_nothing(store, packs, capsys):
+def test_an_idle_worker_that_was_killed_costs_its_next_pack_a_second(store, packs, capsys, clock):
     dispatch = dispatch_of([packs[1]], store)
-    for _ in range(5):
-        dispatch.died(dispatch.next(), "died", "node", (), RAY, heard=False)
+    dispatch.died(dispatch.next(), "died", "node", (), RAY, "gpu-7", heard=False)
+    assert dispatch.next() is None
+    assert dispatch.left() == 1
+    assert [each.id for each in dispatch.queued()] == [packs[1].id]
+    clock[0] += 1
     assert dispatch.next().id == packs[1].id
     assert read(store, "failures").num_rows == 0
-    assert "goes on elsewhere: its worker had died before it began" in capsys.readouterr().out
+    assert "a worker on the node gpu-7 died before its pack began. Such a pack waits" in capsys.readouterr().out
+
+
+def test_packs_outlast_a_node_whose_memory_other_processes_use(store, packs, capsys, clock):
+    """No pack is halved or failed in the ten minutes, others are tried meanwhile, and the person is told once."""
+    dispatch, tries = dispatch_of(packs, store), dict.fromkeys((each.id for each in packs), 0)
+    while clock[0] < 1000 + 600:
+        while (each := dispatch.next()) is not None:
+            tries[each.id] += 1
+            dispatch.died(each, "oom", "0a1b", (), "the node ran low on memory", "gpu-7", heard=False)
+        clock[0] += 0.5
+    assert set(tries.values()) == {15}
+    assert dispatch.outcomes == []
+    clock[0] += 60
+    assert {dispatch.next().id, dispatch.next().id} == set(tries)
+    said = capsys.readouterr().out
+    assert said.count("the node gpu-7 is short of memory, which other processes use") == 1
+    assert "is given up after 10 min" in said
+    assert "halves" not in said
+
+
+def test_a_pack_that_can_never_begin_is_recorded_whole(store, packs, clock):
+    dispatch = dispatch_of([packs[0]], store)
+    while dispatch.left():
+        if (each := dispatch.next()) is not None:
+            dispatch.died(each, "oom", "0a1b", (), "the node ran low on memory", "gpu-7", heard=False)
+        clock[0] += 1
+    (row,) = read(store, "failures").to_pylist()
+    assert (row["kind"], row["pack"], len(row["keys"]), row["attempt"]) == ("oom", packs[0].id, 2, 16)
+    assert row["exception"] == "16 workers in a row died before the pack began, though it waited 10 min in all"
+    assert read_bytes(store, log_path(packs[0].id, 16)).startswith(b"host: gpu-7\n")
+
+
+def test_a_pack_whose_node_is_lost_before_it_began_goes_on_at_once(store, packs, capsys, clock):
+    dispatch = dispatch_of([packs[1]], store)
+    for _ in range(30):
+        dispatch.died(dispatch.next(), "died", "node", {"node"}, RAY, heard=False)
+    assert dispatch.next().id == packs[1].id
+    assert "was on a node that is lost, and has not begun" in capsys.readouterr().out
 
 
 # halves

@@ -382,7 +382,7 @@ def test_rays_memory_monitor_halves_the_pack(monkeypatch, store, packs, capsys):
 def test_a_worker_that_is_out_of_reach_is_ended_before_its_pack_goes_on(monkeypatch, store, packs, capsys):
     dispatch, fake = _settled(monkeypatch, store, packs[0], ActorDiedError())
     assert fake.killed == ["actor"]
-    assert "killed its worker after step 0 and goes on from there" in capsys.readouterr().out
+    assert "lost its worker after step 0 and starts again" in capsys.readouterr().out
     assert dispatch.next().id == packs[0].id
 
 

@@ -61,7 +61,7 @@ def test_a_pack_that_hangs_is_killed_three_times_and_recorded(tmp_path, monkeypa
     (row,) = read(open_store(tmp_path / "runs", "tiny"), "failures").to_pylist()
     assert (row["kind"], row["step"], row["attempt"]) == ("hung", 0, 3)
     assert "made no step and no part of an evaluation" in row["traceback"]
-    assert "hung after step 0 and goes on from there" in capsys.readouterr().out
+    assert "hung after step 0 and starts again" in capsys.readouterr().out
 
 
 def test_the_head_is_killed_and_the_same_command_goes_on_elsewhere(tmp_path, whole):

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
-import ray.job_config
-import ray.util.client
 from ray._private.state import state as cluster_state
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 from ray.util.metrics import Counter, Gauge, Histogram
@@ -42,7 +40,7 @@ from harness.planning.throughput import Rate
 from harness.study.slot_kinds import Kind
 from models.custom.custom import allowed
 from results.errors import StudyError
-from results.plain_values import Tree
+from results.rows.plural import counted
 from results.store.tables import Store
 
 _RECYCLE = 200  # packs a worker lives for: long-lived processes leak
@@ -146,8 +144,6 @@ class Cluster:
 
     def run(self, packs: list[Pack], store: Store, uri: str, progress: Progress, interrupt: Interrupt) -> list[Outcome]:
         """Run the packs in order, one at a time per worker."""
-        if ray.util.client.ray.is_connected():  # if its head is lost, calls raise instead of ending this process
-            return _Run(self, packs, store, uri, progress, interrupt).until_done()
         with watched(ray.get_runtime_context().gcs_address, progress.say):
             return _Run(self, packs, store, uri, progress, interrupt).until_done()
 
@@ -233,11 +229,9 @@ class _Run:
         self.metrics = cluster.metrics(store.study)
         leases = Leases(store, cluster.leases)
         self.dispatch = Dispatch(packs, store, progress, leases, interrupt.requested, self.metrics.ended)
-        options: Tree = {"num_cpus": 0, "max_restarts": -1}
-        if not ray.util.client.ray.is_connected():  # on the driver's node: the two end together
-            here = ray.get_runtime_context().get_node_id()
-            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
-        self.board: Any = ray.remote(Board).options(**options).remote()
+        here = ray.get_runtime_context().get_node_id()  # the two end together
+        pinned = NodeAffinitySchedulingStrategy(here, soft=False)
+        self.board: Any = ray.remote(Board).options(num_cpus=0, max_restarts=-1, scheduling_strategy=pinned).remote()
         self.running: dict[Any, _Running] = {}
         self.watch = Watch()
         self.numbers = itertools.count()
@@ -428,7 +422,8 @@ class _Run:
             self.said = True
             names = dict.fromkeys(words_of(worker.kind) for worker in late)
             self.progress.say(
-                f"waiting for a free {' and a free '.join(names)} of the Ray cluster: {len(late)} packs have none yet"
+                f"waiting for a free {' and a free '.join(names)} of the Ray cluster: "
+                f"{counted(len(late), 'pack')} {'has' if len(late) == 1 else 'have'} none yet"
             )
 
 
@@ -440,11 +435,9 @@ def words_of(kind: Kind) -> str:
 
 def _has_place(worker: _Worker) -> bool:
     """Whether Ray has given a worker its resources, though it may not be up yet."""
-    if ray.util.client.ray.is_connected():
-        return False  # there is no such table: a worker that takes so long is assumed to wait
     return bool(cluster_state.actor_table(worker.actor._actor_id.hex()).get("Pid"))
 
 
 def _draining() -> set[str]:
     """Ids of the nodes that were told to go, by an autoscaler before a preemption or by `ray drain-node`."""
-    return set() if ray.util.client.ray.is_connected() else set(cluster_state.get_draining_nodes())
+    return set(cluster_state.get_draining_nodes())

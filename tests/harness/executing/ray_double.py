@@ -1,5 +1,6 @@
 """A Ray cluster in virtual time: nodes and workers are entries of a table, and packs take the seconds that a test gives them."""
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +82,11 @@ class RayDouble:
         self.table, self.life, self.now = nodes, life, 0.0
         self.board, self.actors = Board(), list[Actor]()
         self.ran = list[tuple[Pack, str, float, float]]()
-        self.util = SimpleNamespace(client=SimpleNamespace(ray=SimpleNamespace(is_connected=lambda: True)))
+        self.util = SimpleNamespace(client=SimpleNamespace(ray=SimpleNamespace(is_connected=lambda: False)))
+
+    def get_runtime_context(self) -> Any:
+        """Of the driver; its board needs no place on a node."""
+        return SimpleNamespace(get_node_id=lambda: "0f" * 28, gcs_address="nowhere:1")
 
     # the module `time`
 
@@ -213,6 +218,9 @@ def connect(ray: RayDouble, kinds: Sequence[Kind], patch: pytest.MonkeyPatch) ->
     patch.setattr(ray_connection, "ray", ray)
     patch.setattr(cluster, "time", ray)
     patch.setattr(dispatch, "time", ray)
+    patch.setattr(cluster, "watched", lambda address, say: contextlib.nullcontext())
+    patch.setattr(cluster, "_draining", set)
+    patch.setattr(cluster, "_has_place", lambda worker: worker.actor.record.node is not None)
     patch.setattr(Cluster, "metrics", lambda self, study: nothing)
     return Cluster("cpu", kinds=kinds)
 

@@ -96,6 +96,14 @@ def test_experiments_run_on_slots_of_every_kind(tmp_path, monkeypatch):
     assert sorted(node for _, node, *_ in ray.ran) == ["big", "big", "small", "small"]
 
 
+def test_a_pack_that_waits_for_a_slot_is_counted(tmp_path, monkeypatch, capsys):
+    """The only node is lost, and another joins a minute later."""
+    big = {"CPU": 1.0, "big": 1.0}
+    ray = RayDouble([Node("big", big, gone=5.0), Node("later", big, joins=60.0)], lambda pack, node: Life(10.0))
+    assert [node for _, node, *_ in runs(packs_of(big=1), tmp_path, monkeypatch, ray, kinds=(BIG,))] == ["later"]
+    assert "waiting for a free CPU (cpu big) of the Ray cluster: 1 pack has none yet" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("begins", "kinds"), [(False, []), (True, ["died"])])
 def test_a_death_counts_once_the_pack_has_said_a_word(begins, kinds, tmp_path, monkeypatch):
     """Three workers die under a pack within a second, before the driver has read what they said."""

@@ -241,34 +241,39 @@ class _Run:
         self.said = False
 
     def until_done(self) -> list[Outcome]:
-        deadline = None
         try:
-            while self.running or (self.dispatch.left() and not self.interrupt.requested()):
-                if self.interrupt.requested():
-                    deadline = deadline or time.monotonic() + _STOP_S
-                    self.board.stop.remote()
-                    if time.monotonic() > deadline:
-                        count = len(self.running)
-                        self.progress.say(f"{count} workers did not stop in time; their packs go on from checkpoints")
-                        break
-                else:
-                    self._look()
-                    self._fill()
-                    self._rebalance()
-                if self.running:
-                    ended = ray.wait(list(self.running), num_returns=1, timeout=POLL_S)[0]
-                    if ended:
-                        ended = ray.wait(list(self.running), num_returns=len(self.running), timeout=0)[0]
-                    for reference in ended:
-                        self._settle(reference)
-                else:
-                    time.sleep(POLL_S)  # other drivers run what is left
-                if time.monotonic() - self.polled > POLL_S:
-                    self._poll()
-                    self.polled = time.monotonic()
+            with self.dispatch.leases.renewing():
+                self._carry()
         finally:
             self.dispatch.close()
         return self.dispatch.outcomes
+
+    def _carry(self) -> None:
+        """Give packs to workers and take them back, until none is left or the person asks to stop."""
+        deadline = None
+        while self.running or (self.dispatch.left() and not self.interrupt.requested()):
+            if self.interrupt.requested():
+                deadline = deadline or time.monotonic() + _STOP_S
+                self.board.stop.remote()
+                if time.monotonic() > deadline:
+                    count = len(self.running)
+                    self.progress.say(f"{count} workers did not stop in time; their packs go on from checkpoints")
+                    break
+            else:
+                self._look()
+                self._fill()
+                self._rebalance()
+            if self.running:
+                ended = ray.wait(list(self.running), num_returns=1, timeout=POLL_S)[0]
+                if ended:
+                    ended = ray.wait(list(self.running), num_returns=len(self.running), timeout=0)[0]
+                for reference in ended:
+                    self._settle(reference)
+            else:
+                time.sleep(POLL_S)  # other drivers run what is left
+            if time.monotonic() - self.polled > POLL_S:
+                self._poll()
+                self.polled = time.monotonic()
 
     def _fill(self) -> None:
         placement = self.cluster.placement
@@ -373,8 +378,7 @@ class _Run:
                 self._start(pack, suits)
 
     def _poll(self) -> None:
-        """Renew leases, read the steps of the running packs, see which workers have started, and kill packs that hang."""
-        self.dispatch.leases.renew()
+        """Read the steps of the running packs, see which workers have started, and kill packs that hang."""
         steps = self._hear()
         if steps is None:
             return

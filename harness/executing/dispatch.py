@@ -34,7 +34,7 @@ class Dispatch:
 
     outcomes: of packs that ended for good. asked(): whether the person wants to stop, so that nothing waits for the store any longer.
     on_end: called with every outcome that packs have here, not those that other drivers commit. begun: whether the store held a manifest of
-    the study at the start; a store that then shows none is away.
+    the study at the start; a store that then shows none is away. The caller renews the leases meanwhile: `leases.renewing()`.
     """
 
     def __init__(
@@ -77,7 +77,6 @@ class Dispatch:
 
         rank: preference of the slot for a pack; 0 is best, None refuses it. The first of the best is returned; without `rank`, any.
         """
-        self.leases.renew()
         self._end_waits()
         if not self._queue and self._elsewhere and time.monotonic() - self._looked > _LOOK_S:
             self._queue, self._elsewhere = self._elsewhere, []
@@ -90,6 +89,10 @@ class Dispatch:
             if done is not None:
                 self._end_elsewhere(done)
             elif self.leases.take(pack.id):
+                if (done := self._committed(pack)) is not None:  # by a driver that had the lease until now
+                    self.leases.drop(pack.id)
+                    self._end_elsewhere(done)
+                    continue
                 try:
                     return self._as_next_attempt(pack)
                 except StoreError as refused:

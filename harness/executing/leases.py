@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from results.plain_values import Tree
@@ -39,7 +39,8 @@ def _place() -> str:
 class Leases:
     """The leases of one driver. on=False: none is read or written. A store that refuses them is no error: they are hints.
 
-    A lock holds while leases are written, since `renewing` does that from a thread, and a lease that was dropped must stay so.
+    `renewing` writes them from a thread, one after the other; of each pack one thread alone writes or removes the lease, so one that was
+    dropped stays so, and no other pack's waits for it.
     """
 
     store: Store
@@ -48,7 +49,8 @@ class Leases:
     _held: set[str] = field(default_factory=set)
     _halved: set[str] = field(default_factory=set)
     _renewed: float = field(default_factory=time.monotonic)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _busy: set[str] = field(default_factory=set)
+    _changed: threading.Condition = field(default_factory=threading.Condition)  # of `_busy`; also guards `_renewed`
 
     def take(self, pack: str) -> bool:
         """Hold the pack's lease; False where another living driver does."""
@@ -56,24 +58,43 @@ class Leases:
             return True
         if self._other(pack):
             return False
-        with self._lock:
+        with self._alone_with(pack):
             self._write(pack)
             self._held.add(pack)
         return True
 
-    def renew(self) -> None:
-        """Prolong what is held, when it is time to."""
-        with self._lock:
-            if self._held and time.monotonic() - self._renewed > _RENEW_S:
-                self._renewed = time.monotonic()
-                for pack in self._held:
+    def renew(self, over: Callable[[], bool] = lambda: False) -> None:
+        """Prolong what is held, when it is time to. over(): whether to leave the rest as it is."""
+        with self._changed:
+            if time.monotonic() - self._renewed <= _RENEW_S:
+                return
+            self._renewed = time.monotonic()
+        for pack in tuple(self._held):
+            if over():
+                return
+            with self._alone_with(pack):
+                if pack in self._held:
                     self._write(pack)
 
     @contextlib.contextmanager
-    def renewing(self) -> Iterator[None]:
-        """Renew from a thread meanwhile, for a driver that runs packs in its own process.
+    def _alone_with(self, pack: str) -> Iterator[None]:
+        """Wait until no other thread writes or removes this pack's lease, and keep it so meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: pack not in self._busy)
+            self._busy.add(pack)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._busy.remove(pack)
+                self._changed.notify_all()
 
-        An evaluation, or a function of the person's own, may take longer than a lease lasts and calls nothing of ours.
+    @contextlib.contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Renew from a thread meanwhile.
+
+        A driver that runs packs in its own process may hear nothing of them for longer than a lease lasts, as during an evaluation or in
+        a function of the person's own; one that runs them elsewhere would write hundreds of leases in the place of its other work.
         """
         if not self.on:
             yield
@@ -82,7 +103,7 @@ class Leases:
 
         def renew() -> None:
             while not over.wait(_RENEW_S):
-                self.renew()
+                self.renew(over.is_set)
 
         thread = threading.Thread(target=renew, name="leases", daemon=True)
         thread.start()
@@ -94,7 +115,7 @@ class Leases:
 
     def drop(self, pack: str) -> None:
         """Give up the lease of a pack that has ended or goes back into the queue."""
-        with self._lock:
+        with self._alone_with(pack):
             if pack in self._held:
                 self._held.remove(pack)
                 with contextlib.suppress(OSError):  # it expires
@@ -102,7 +123,7 @@ class Leases:
 
     def halve(self, pack: str) -> None:
         """Keep a pack's lease, which says from now on that its halves run instead; until `close`."""
-        with self._lock:
+        with self._alone_with(pack):
             if pack in self._held:
                 self._halved.add(pack)
                 self._write(pack)

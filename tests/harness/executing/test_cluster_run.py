@@ -1,5 +1,6 @@
 """Which slots run a study's packs, and what becomes of packs whose workers die: on a double of Ray in virtual time."""
 
+import contextlib
 import itertools
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import pytest
 
 from harness.announce import announce
 from harness.executing.cluster import Cluster
+from harness.executing.leases import Leases
 from harness.machine.interrupt import Interrupt
 from harness.planning.plan import shape
 from harness.planning.throughput import Rate
@@ -102,6 +104,26 @@ def test_a_pack_that_waits_for_a_slot_is_counted(tmp_path, monkeypatch, capsys):
     ray = RayDouble([Node("big", big, gone=5.0), Node("later", big, joins=60.0)], lambda pack, node: Life(10.0))
     assert [node for _, node, *_ in runs(packs_of(big=1), tmp_path, monkeypatch, ray, kinds=(BIG,))] == ["later"]
     assert "waiting for a free CPU (cpu big) of the Ray cluster: 1 pack has none yet" in capsys.readouterr().out
+
+
+def test_leases_are_renewed_beside_the_drivers_loop(tmp_path, monkeypatch):
+    """Hundreds of them take seconds to write, in which the loop would start and settle nothing."""
+    beside = []
+
+    @contextlib.contextmanager
+    def renewing(self):
+        beside.append(True)
+        yield
+        beside.clear()
+
+    def life(pack, node):
+        assert beside
+        return Life(SECONDS[node.name])
+
+    monkeypatch.setattr(Leases, "renewing", renewing)
+    monkeypatch.setattr(Leases, "renew", lambda self: pytest.fail("the loop renews leases itself"))
+    assert len(runs(packs_of(big=4), tmp_path, monkeypatch, RayDouble(nodes(), life))) == 4
+    assert not beside
 
 
 @pytest.mark.parametrize(("begins", "kinds"), [(False, []), (True, ["died"])])

@@ -88,6 +88,24 @@ def test_a_pack_whose_node_is_lost_before_it_began_goes_on_at_once(store, packs,
     assert "was on a node that is lost, and has not begun" in capsys.readouterr().out
 
 
+# a pack of another driver
+
+
+def test_a_pack_that_is_committed_just_before_its_lease_is_taken_is_not_trained_again(store, packs, monkeypatch):
+    real = Leases.take
+
+    def take(self, pack):
+        if pack == packs[0].id:  # the other driver commits it, and drops its lease
+            assert run_there(packs[0], store, CPU, lambda step: None, lambda: False, has_begun=False).status == "committed"
+        return real(self, pack)
+
+    monkeypatch.setattr(Leases, "take", take)
+    dispatch = dispatch_of(packs, store)
+    assert dispatch.next() == packs[1]
+    assert dispatch.outcomes == [Outcome(packs[0].id, "committed", 2)]
+    assert lease_files.read(store, packs[0].id) is None
+
+
 # halves
 
 

@@ -272,6 +272,17 @@ def test_a_store_that_is_gone_ends_the_study_instead_of_training_for_nothing(sto
     assert "the store took none of 3 packs in a row: nothing more is started" in capsys.readouterr().out
 
 
+def test_a_commit_ends_the_row_of_packs_that_the_store_refused(store):
+    """Refused, refused, committed, refused: the store is there, and the study goes on."""
+    packs = [pack(condition("lstm"), [seed]) for seed in range(6)]
+    dispatch = dispatch_of(packs, store)
+    for status in ("unstored", "unstored", "committed", "unstored"):
+        each = dispatch.next()
+        dispatch.ended(each, Outcome(each.id, status, 1, message="gone"))
+    assert dispatch.left() == 5
+    assert dispatch.next() == packs[4]
+
+
 def test_a_death_while_the_store_is_away_waits_for_it(store, packs, monkeypatch, short):
     real, calls = checkpoints.steps, []
 

@@ -86,6 +86,41 @@ def test_a_lease_that_was_dropped_is_not_written_again_by_the_thread_that_renews
     assert read(store, "a") is None
 
 
+def test_leases_are_taken_and_dropped_while_another_is_renewed(store, monkeypatch):
+    """The renewal of "a" ends only once "b" is taken and "c" is dropped, so neither may wait for it."""
+    real, began, done, waited = Leases._write, threading.Event(), threading.Event(), []
+
+    def slow(self, pack):
+        if threading.current_thread() is not threading.main_thread() and pack == "a":
+            began.set()
+            waited.append(done.wait(10))
+        real(self, pack)
+
+    monkeypatch.setattr(Leases, "_write", slow)
+    monkeypatch.setattr(module, "_RENEW_S", 0.01)
+    one = Leases(store)
+    assert one.take("a")
+    with one.renewing():
+        assert began.wait(10)
+        assert one.take("c")
+        assert one.take("b")
+        one.drop("c")
+        done.set()
+    assert waited[0] is True
+    assert read(store, "c") is None
+    assert read(store, "b") is not None
+
+
+def test_a_renewal_that_is_no_longer_wanted_leaves_the_other_leases(store, monkeypatch):
+    monkeypatch.setattr(module, "_RENEW_S", -1.0)
+    one, written = Leases(store), []
+    for name in ("a", "b", "c"):
+        one.take(name)
+    monkeypatch.setattr(Leases, "_write", lambda self, pack: written.append(pack))
+    one.renew(over=lambda: len(written) == 1)
+    assert len(written) == 1
+
+
 def test_a_process_of_this_machine_that_is_gone_holds_nothing(store):
     place = module._place()
     gone = subprocess.Popen([sys.executable, "-c", ""])

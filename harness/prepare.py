@@ -25,6 +25,7 @@ from harness.planning.stage_order import refuse_lost
 from harness.planning.throughput import Rate
 from harness.study.config import Study
 from results.errors import StudyError
+from results.job_folder import in_ray_job
 from results.plain_values import Tree
 from results.store.tables import Store, committed, list_names, open_store, read, refuse_folder_of_study, scored
 
@@ -77,12 +78,10 @@ def store_uri(given: str) -> str:
     if "://" in given:
         return given
     path = Path(given).expanduser()
-    # the variable of a job's entry point, and the folder that Ray unpacks working_dir to
-    in_job = "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ or "runtime_resources/working_dir_files" in os.getcwd()
-    if in_job and not path.is_absolute():
+    if not path.is_absolute() and in_ray_job():
         raise StudyError(
             f"store={given} is relative, and a Ray job runs in a temporary folder that is removed with all it holds: "
-            f"pass an absolute path that every node sees, or a URI such as store=s3://bucket/{given}"
+            f"pass an absolute path that every node sees, or a URI such as store=s3://bucket/{path.as_posix()}"
         )
     return str(path.absolute())
 

@@ -26,6 +26,7 @@ from harness.prepare import Prepared, executor_of, next_round, planned_manifest,
 from harness.study.config import Study, keep_tail
 from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError
+from results.job_folder import in_ray_job
 from results.rows.plural import counted
 from results.store.leftovers import remove_leftovers
 from results.store.manifest import newest_manifest, write_manifest
@@ -81,7 +82,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
     if bad or prepared.plan.failed:
         count = sum(outcome.replicates for outcome in bad) + len(prepared.plan.failed)
         say(
-            f"{count} replicate{'s' * (count > 1)} failed: manyseeds failures {prepared.store.root} says why; manyseeds retry runs "
+            f"{count} replicate{'s' * (count > 1)} failed: manyseeds failures {prepared.store.address} says why; manyseeds retry runs "
             f"{'them' if count > 1 else 'it'} again"
         )
     if unstored:
@@ -219,12 +220,14 @@ def train_all(
 
 
 def _report(store: Store) -> list[str]:
-    """Write the report; return the lines that say where it is and what it found."""
+    """Write the report; return the lines that say where it is, or how to make it where it is kept, and what it found."""
     from results.report.report import write_report  # not at the top: it imports the code of the figures
     from results.report.run_ending import run_ending
 
     page = write_report(store)
-    return [f"report: {page}", *run_ending(store, page)]
+    again = f"manyseeds report {store.address} {store.study} --out report"
+    where = page if store.is_local or not in_ray_job() else f"`{again}` writes it on any machine; that of this job is not kept"
+    return [f"report: {where}", *run_ending(store, page)]
 
 
 def _thin_out(prepared: Prepared, tail: int) -> None:

@@ -47,8 +47,9 @@ def run_pack(
     """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
 
     A replicate that raises is recorded in `failures`, also where it raises an OSError that no store caused. A pack of several that raises
-    is returned as `raised`, and one that runs out of device memory as `oom`, to be split. A store that refuses is tried again for minutes
-    (`harness.machine.store_retry`, which tells `say`), and then the pack is `unstored`, to be run again.
+    is returned as `raised`, and one that runs out of memory, the device's or by a MemoryError the host's, as `oom`: to be split. A store
+    that refuses is tried again for minutes (`harness.machine.store_retry`, which tells `say`), and then the pack is `unstored`, to be run
+    again.
     """
     size = len(pack.replicates)
     reached = 0
@@ -70,12 +71,13 @@ def run_pack(
     except torch.OutOfMemoryError as error:
         return Outcome(pack.id, "oom", size, step=reached, message=str(error))
     except Exception as error:
-        kind = error.kind if isinstance(error, ScriptFailed) else "raised"
+        short = isinstance(error, MemoryError)
+        kind = error.kind if isinstance(error, ScriptFailed) else "oom" if short else "raised"
         if isinstance(error, StoreError) and not isinstance(error, DamagedFile):
             return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
-        message = f"{type(error).__name__}: {error}"
+        message = ": ".join(filter(None, (type(error).__name__, str(error))))
         if size > 1:
-            return Outcome(pack.id, "raised", size, step=reached, message=message)
+            return Outcome(pack.id, "oom" if short else "raised", size, step=reached, message=message)
         trace = traceback.format_exc()
         try:
             patiently(lambda: record_failure(store, pack, kind, reached, message, trace), should_stop, say)

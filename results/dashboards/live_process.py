@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from results.dashboards.dashboard_rows import live_run, scalars, spreads, summary_of
 from results.dashboards.publish import LiveRun, publish, sync_line
 from results.errors import MissingFile, StoreError, StudyError
+from results.job_folder import in_ray_job
 from results.plain_values import Tree
 from results.rows.measures import is_experimental
 from results.rows.summary import replicates_of
@@ -121,8 +122,24 @@ class Views:
                 live=self._run,
                 written=lambda: self._tell({"alive": True}),  # the driver gives up a process that is silent
             )
-            lines += [f"W&B ({mode}): {where}", *sync_line(mode, where, self._about["study"], self._about["runs"])]
+            if mode == "offline" and not self._store.is_local and in_ray_job():
+                lines.append(
+                    f"W&B (offline): `{self._again('online')}` sends it from any machine; that of this job is not kept"
+                )
+            else:
+                lines += [f"W&B ({mode}): {where}", *sync_line(mode, where, self._about["study"], self._about["runs"])]
         return lines
+
+    def trouble(self) -> list[str]:
+        """What is said of an exception that is a defect: the study goes on, what writes the view later, and the traceback."""
+        later = f": `{self._again(mode)}` writes it" if (mode := self._about["mode"]) != "off" else ""
+        return [f"the view of the study failed, and the study goes on{later}", *traceback.format_exc().splitlines()]
+
+    def _again(self, mode: str) -> str:
+        """The command that makes the W&B runs from the tables."""
+        runs = self._about["runs"]
+        more = "" if runs == "study" else f" --runs {runs}"
+        return f"manyseeds publish {self._store.address} {self._about['study']} --mode {mode}{more}"
 
     def close(self) -> None:
         """Close the views after the driver is gone; what was sent stays."""
@@ -154,10 +171,7 @@ def answers(lines: Iterator[str], tell: Callable[[Tree], None]) -> None:
             except (StudyError, StoreError) as error:
                 answer["trouble"] = [f"W&B: {error}"]
             except Exception:
-                answer["trouble"] = [
-                    "the view of the study failed, and the study goes on",
-                    *traceback.format_exc().splitlines(),
-                ]
+                answer["trouble"] = views.trouble()
             tell(answer)
     views.close()
 

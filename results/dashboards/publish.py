@@ -108,7 +108,8 @@ def sync_line(mode: str, where: str | None, study: str, runs: str) -> list[str]:
 
 def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | None = None) -> Path:
     """Make the folder for W&B's files, and remove earlier offline runs of the study there, except `but`."""
-    folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
+    with output_errors("the current folder"):
+        folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     if (folder / "wandb").is_symlink():  # runs are removed below
@@ -145,6 +146,7 @@ def _start(mode: str, folder: Path, run: Run) -> Any:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # read on import; nothing may leave the machine
     import wandb
 
+    _leave_removed_folder(folder)
     settings = wandb.Settings(
         mode="offline" if mode == "offline" else "online",
         init_timeout=INIT_S,
@@ -172,6 +174,14 @@ def _start(mode: str, folder: Path, run: Run) -> Any:
         reinit="create_new",
         settings=settings,
     )
+
+
+def _leave_removed_folder(folder: Path) -> None:
+    """Go to `folder` if the current folder was removed since this process began: W&B asks for it at the start of a run."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        os.chdir(folder)
 
 
 def _write_run(mode: str, folder: Path, run: Run, with_history: bool) -> str:

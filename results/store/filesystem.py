@@ -29,9 +29,10 @@ _TRIES = 5  # to make a file in a folder that others may remove while it is empt
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)  # of a file system that has no sync of folders
 _LASTING_KINDS = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError, DamagedFile)
 # as the SDKs of S3 and of Google Cloud Storage word it
-_LASTING = re.compile(
-    r"AWS Error (ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_BUCKET) |Status\((PERMISSION_DENIED|UNAUTHENTICATED):"
+_DENIED = re.compile(
+    r"AWS Error (ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH) |Status\((PERMISSION_DENIED|UNAUTHENTICATED):"
 )
+_NO_BUCKET = "AWS Error NO_SUCH_BUCKET "
 
 
 def resolve(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -286,7 +287,12 @@ def lasts(error: BaseException) -> bool:
     """Whether an error of a store stays until a person acts: missing permission, wrong credentials, no such bucket, a file in the place of
     a folder."""
     causes = [error] if error.__cause__ is None else [error, error.__cause__]
-    return any(isinstance(cause, _LASTING_KINDS) or _LASTING.search(str(cause)) for cause in causes)
+    return denied(error) or any(isinstance(cause, _LASTING_KINDS) or _NO_BUCKET in str(cause) for cause in causes)
+
+
+def denied(error: BaseException) -> bool:
+    """Whether an object store refuses the credentials of this process, or that it has none."""
+    return any(_DENIED.search(str(cause)) for cause in (error, error.__cause__))
 
 
 def reason(error: BaseException) -> str:

@@ -28,9 +28,11 @@ import pyarrow.fs
 
 from results import second_process
 from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
+from results.job_folder import in_ray_job
 from results.store.filesystem import (
     below,
     content,
+    denied,
     folders,
     info_of,
     join,
@@ -54,6 +56,7 @@ _VERY_MANY = 4_000  # files of a table, above which a second process reads half 
 MOST_NAME = 200  # characters
 _FOLDERS = 100  # folders of a folder that are searched for stores, for an error message
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MOST_NAME - 1}}}")  # of studies, packs and keys
+_SCHEMES = {"s3": "s3", "gcs": "gs"}  # of the filesystems that a URI alone names
 KEPT = "artifacts"  # the folder of a store that is no study's: kept weights and arrays
 LOGS = "logs"  # the folder of a study with what failed packs printed and logged
 
@@ -82,6 +85,12 @@ class Store:
     def is_local(self) -> bool:
         return isinstance(self.filesystem, pyarrow.fs.LocalFileSystem)
 
+    @property
+    def address(self) -> str:
+        """The store as a person names it, a path or a URI: without credentials and options."""
+        scheme = _SCHEMES.get(self.filesystem.type_name)
+        return f"{scheme}://{self.root}" if scheme else self.root
+
     def check_writable(self) -> None:
         """Write and remove a small file. Raises StoreError with the reason when that fails; folders made for it are removed."""
         name = f".writable-{uuid.uuid4().hex}"
@@ -91,9 +100,13 @@ class Store:
             delete(self, name)
         except StoreError as error:
             why = reason(error.__cause__ or error)
-            raise StoreError(
-                f"the store {self.root} can't be written ({why}): name a path or URI that can be, with store= or --store"
-            ) from error
+            advice = "name a path or URI that can be, with store= or --store"
+            if denied(error) and in_ray_job():
+                advice = (
+                    "the node where this job runs has no credentials for it; give them to `ray start` on every node, or to the job with "
+                    "--runtime-env-json"
+                )
+            raise StoreError(f"the store {self.address} can't be written ({why}): {advice}") from error
         finally:
             for folder in reversed(made):
                 try:

@@ -293,6 +293,8 @@ def test_a_relative_store_in_a_job_is_refused(monkeypatch):
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
     with pytest.raises(ValueError, match=r"store=runs is relative.*s3://bucket/runs"):
         store_uri("runs")
+    with pytest.raises(ValueError, match=r"store=\./runs2 is relative.*s3://bucket/runs2$"):
+        store_uri("./runs2")
     assert store_uri("s3://bucket/runs") == "s3://bucket/runs"
     assert store_uri("/shared/runs") == "/shared/runs"
 

@@ -163,6 +163,19 @@ def test_device_memory_that_one_replicate_does_not_fit_into_is_recorded(store, p
     assert [row["kind"] for row in read(store, "failures").to_pylist()] == ["oom", "oom"]
 
 
+def test_memory_that_runs_out_in_a_function_halves_a_pack_and_is_recorded_with_its_traceback(store, packs, monkeypatch):
+    def too_large(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(execute, "train", too_large)
+    dispatch = dispatch_of([packs[0]], store)
+    while (each := dispatch.next()) is not None:
+        dispatch.ended(each, run_pack(each, store, CPU, lambda step: None, lambda: False))
+    rows = read(store, "failures").to_pylist()
+    assert [(row["kind"], row["exception"], len(row["keys"])) for row in rows] == [("oom", "MemoryError", 1)] * 2
+    assert all("in too_large" in row["traceback"] for row in rows)
+
+
 def test_a_lost_node_is_no_death(store, packs):
     dispatch = dispatch_of([packs[1]], store)
     for _ in range(9):

@@ -189,6 +189,60 @@ def test_each_run_that_is_written_is_a_sign_of_life(tmp_path):
     assert "W&B (offline)" in told[-1]["lines"][0]
 
 
+# --- where nothing that is written stays ---
+
+
+@pytest.mark.parametrize(("runs", "more"), [("study", ""), ("condition", " --runs condition")])
+def test_in_a_job_whose_store_is_not_local_the_command_is_said_in_the_place_of_the_folder(
+    runs, more, places, tmp_path, monkeypatch
+):
+    """W&B's files then lie in the job's own folder, which Ray removes."""
+    write(open_store(tmp_path / "runs", "synthetic"), PLAN, ended=4)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tables.Store, "is_local", False)
+    monkeypatch.setattr(tables.Store, "address", "s3://bucket/runs")
+    about = {"store": str(tmp_path / "runs"), "study": "synthetic", "mode": "offline", "runs": runs, "tensorboard": ""}
+    assert Views(about, lambda line: None).end()[0].startswith(f"W&B (offline): {tmp_path}")
+    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
+    again = f"manyseeds publish s3://bucket/runs synthetic --mode online{more}"
+    assert Views(about, lambda line: None).end() == [
+        f"W&B (offline): `{again}` sends it from any machine; that of this job is not kept"
+    ]
+
+
+def test_the_end_of_a_study_needs_no_current_folder(places, tmp_path, monkeypatch):
+    """As where the folder that the driver was started in is removed meanwhile."""
+    store = open_store(tmp_path / "runs", "synthetic")
+    write(store, PLAN, ended=4)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    about = {"store": store.root, "study": "synthetic", "mode": "offline", "runs": "study", "tensorboard": ""}
+    told = []
+    answers(iter(map(json.dumps, [about, {"end": True}])), told.append)
+    monkeypatch.chdir(tmp_path)
+    assert told[-1].get("trouble") is None
+    assert list(Path(store.path("wandb")).glob("offline-run-*"))
+
+
+def test_a_defect_of_the_view_says_what_writes_it_later(places, tmp_path, monkeypatch):
+    store = open_store(tmp_path / "runs", "synthetic")
+    write(store, PLAN, ended=4)
+
+    def broken(*arguments, **named):
+        raise ArithmeticError("planted")
+
+    monkeypatch.setattr("results.dashboards.live_process.publish", broken)
+    about = {"store": store.root, "study": "synthetic", "mode": "offline", "runs": "study", "tensorboard": ""}
+    told = []
+    answers(iter(map(json.dumps, [about, {"end": True}])), told.append)
+    trouble = told[-1]["trouble"]
+    again = f"manyseeds publish {store.root} synthetic --mode offline"
+    assert trouble[0] == f"the view of the study failed, and the study goes on: `{again}` writes it"
+    assert trouble[-1] == "ArithmeticError: planted"
+
+
 # --- a server that hangs ---
 
 

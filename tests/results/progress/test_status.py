@@ -156,6 +156,7 @@ def test_the_status_says_it_in_words(tmp_path):
     assert "  1 pack has a checkpoint or a lease: running" in text
     assert "transformer: 2 of 3, 1 diverged" in text
     assert take(at, manifest_of(at)).packs == Packs(1, 1, 0, 1)
+    assert f"  why they failed: manyseeds failures {tmp_path} quick" in said
 
 
 def test_one_failure_of_one_replicate_is_no_plural(tmp_path):

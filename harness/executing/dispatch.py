@@ -176,13 +176,15 @@ class Dispatch:
         self.leases.close()
 
     def _try_later(self, pack: Pack, kind: str, node: str, lost: Collection[str], host: str) -> None:
-        """Queue a pack again whose worker died before it began: at once where its node is lost, else after a while."""
-        again = replace(pack, attempt=pack.attempt + 1)
+        """Queue a pack again whose worker died before it began: at once where its node is lost, else after a while.
+
+        That was no attempt, since nothing of the pack ran.
+        """
         if node in lost:
             self.progress.say(f"pack {pack.id} was on a node that is lost, and has not begun: it goes on elsewhere")
-            self._queue.insert(0, again)
+            self._queue.insert(0, pack)
             return
-        self._waiting.append((time.monotonic() + self._deaths.wait_s(pack.id), again))
+        self._waiting.append((time.monotonic() + self._deaths.wait_s(pack.id), pack))
         if (kind, node) not in self._told:  # not for every pack: each of them finds the same
             self._told.add((kind, node))
             self.progress.say(_died_early(kind, f"the node {host or node}" if host or node else "a node"))

@@ -75,9 +75,9 @@ def test_a_pack_that_can_never_begin_is_recorded_whole(store, packs, clock):
             dispatch.died(each, "oom", "0a1b", (), "the node ran low on memory", "gpu-7", heard=False)
         clock[0] += 1
     (row,) = read(store, "failures").to_pylist()
-    assert (row["kind"], row["pack"], len(row["keys"]), row["attempt"]) == ("oom", packs[0].id, 2, 16)
+    assert (row["kind"], row["pack"], len(row["keys"]), row["attempt"]) == ("oom", packs[0].id, 2, 1)
     assert row["exception"] == "16 workers in a row died before the pack began, though it waited 10 min in all"
-    assert read_bytes(store, log_path(packs[0].id, 16)).startswith(b"host: gpu-7\n")
+    assert read_bytes(store, log_path(packs[0].id, 1)).startswith(b"host: gpu-7\n")
 
 
 def test_a_pack_whose_node_is_lost_before_it_began_goes_on_at_once(store, packs, capsys, clock):

@@ -438,6 +438,6 @@ def test_an_object_store_behaves_as_a_folder_does(bucket, tmp_path):
 
 
 def test_a_bucket_that_is_not_there_is_refused_in_one_sentence(bucket):
-    with pytest.raises(StoreError, match="the store missing/runs can't be written") as caught:
+    with pytest.raises(StoreError, match="the store s3://missing/runs can't be written") as caught:
         open_store(f"s3://missing/runs{bucket}", "study").check_writable()
     assert "secret" not in str(caught.value)

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
 from results.claims import scoreboard
 from results.rows.study_rows import read_study
 from results.store.manifest import manifest_of
@@ -75,3 +77,15 @@ def test_few_labels_where_it_was():
     assert f"The median error is then {float(times):g} times as large." in SECTION
     assert min(seeds["lstm_S5, task.p_reveal=0.2"] + seeds["lstm_C2, task.p_reveal=0.2"]) >= 0.99
     assert max(seeds["C2, task.p_reveal=0.2"]) >= 0.99
+
+
+def test_fewer_labels_still():
+    verdict, seeds = few_labels("a5-fewer-labels")
+    assert f"(`a5-fewer-labels`, twelve fresh seeds) it is *{verdict.verdict}* too." in SECTION
+    assert {len(of_condition) for of_condition in seeds.values()} == {12}
+    assert {*seeds["lstm_S5, task.p_reveal=0.12"], *seeds["lstm_C2, task.p_reveal=0.12"]} == {1.0}
+    assert "all 24 make no error" in SECTION
+    group, parity = seeds["S5, task.p_reveal=0.12"], seeds["C2, task.p_reveal=0.12"]
+    assert f"The best transformer on the group has {group[0]:.3f} and the median {np.median(group):.3f}" in SECTION
+    assert f"the median is {np.median(parity):.3f} and the worst seed has {parity[-1]:.3f}" in SECTION
+    assert min(seeds["C2, task.p_reveal=1"]) >= 0.998

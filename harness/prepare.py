@@ -149,7 +149,7 @@ def prepare(
             raise TypeError(f"{type(executor).__name__} has no kinds of slots, and the study asks for some")
         rates, parts = measure_kinds(study, first, executor, earlier, numerics, timer)
     else:
-        kept = sizes_of_begun(study, earlier, numerics, _begun_packs(store))
+        kept = sizes_of_begun(study, earlier, numerics, _begun_packs(store), scored(store))
         rates, parts = _measure(study, first, executor, earlier, numerics, timer, kept), {}
     prepared = Prepared(study, uri, store, first, rates, Estimate(), numerics, executor.slots, parts, timer.measured)
     return _priced(prepared, targets, retry)
@@ -208,10 +208,10 @@ def _planned(
     targets: Mapping[str, int] | None = None,
     parts: Mapping[str, Sequence[Part]] | None = None,
 ) -> Plan:
-    earlier, begun_packs = manifests.read_all(store), _begun_packs(store)
+    earlier, begun_packs, rows = manifests.read_all(store), _begun_packs(store), scored(store)
     return plan(
         study,
-        scored(store),
+        rows,
         sizes,
         targets,
         numerics=numerics,
@@ -220,7 +220,7 @@ def _planned(
         failed={key for keys in read(store, "failures", ["keys"])["keys"].to_pylist() for key in keys},
         retry=retry,
         checkpoints=begun_packs,
-        kept=sizes_of_begun(study, earlier, numerics, begun_packs),
+        kept=sizes_of_begun(study, earlier, numerics, begun_packs, rows),
         parts=parts,
     )
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import harness.planning.manifest as manifests
 import harness.training.checkpoint as checkpoints
 from harness.executing.leases import other_drivers
-from harness.planning.plan import sets_of
 from results.errors import StoreError
 from results.store.tables import Store, list_names, scored
 
@@ -16,14 +15,11 @@ def remove_orphans(store: Store, say: Callable[[str], None]) -> None:
         kept = set(list_names(store, "checkpoints"))
         if not kept or other_drivers(store):
             return
-        scored_on: dict[str, int] = {}
-        for row in scored(store).to_pylist():
-            scored_on[row["key"]] = max(scored_on.get(row["key"], 0), len(row["sets"]))
+        sets = manifests.sets_by_key(scored(store))
         for manifest in manifests.read_all(store):
-            keys = [key for key, *_ in manifest["replicates"]]
             for pack in manifest["packs"]:
                 name = pack["id"]
-                if name in kept and all(scored_on.get(keys[index], -1) >= sets_of(name) for index in pack["replicates"]):
+                if name in kept and manifests.is_committed(pack, manifest, sets):
                     checkpoints.clear(store, name)
                     kept.remove(name)
     except StoreError as error:

@@ -8,7 +8,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from harness.planning.plan import Part, Plan, PlannedPack, replicates_of, signature
+import pyarrow as pa
+
+from harness.planning.plan import Part, Plan, PlannedPack, replicates_of, sets_of, signature
 from harness.study.config import Condition, EvaluationSet, Metric, Study, Watch, from_dict, name_of, refuse_unknown, to_dict
 from harness.study.identity import describe
 from harness.study.slot_kinds import parse as parse_kinds
@@ -150,6 +152,20 @@ def signature_of(pack: PackFields, manifest: Manifest) -> str:
         return pack["signature"]
     _, condition, *_ = manifest["replicates"][pack["replicates"][0]]
     return manifest["conditions"][condition]["signature"]
+
+
+def sets_by_key(scored: pa.Table) -> dict[str, int]:
+    """{key: on how many sets it is scored}; scored: key and sets of committed rows, of which the one with most sets counts."""
+    most: dict[str, int] = {}
+    for key, sets in zip(scored["key"].to_pylist(), scored["sets"].to_pylist(), strict=True):
+        most[key] = max(most.get(key, 0), len(sets))
+    return most
+
+
+def is_committed(pack: PackFields, manifest: Manifest, sets: Mapping[str, int]) -> bool:
+    """Whether all replicates of a planned pack are committed on as many evaluation sets as it scores; sets: of `sets_by_key`."""
+    keys = (manifest["replicates"][index][0] for index in pack["replicates"])
+    return all(sets.get(key, -1) >= sets_of(pack["id"]) for key in keys)
 
 
 def shorten(store: Store) -> None:

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import torch
 
 import harness.planning.amounts as amounts
 from harness.executor import Executor, KindsExecutor
 from harness.planning.kept_rates import KeptRates
-from harness.planning.manifest import parts_of, signature_of
+from harness.planning.manifest import is_committed, parts_of, sets_by_key, signature_of
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import Part, Plan, numerics_on, shape, signature
 from harness.planning.throughput import Rate, best_rate, too_large
@@ -92,10 +93,13 @@ def examples(study: Study) -> dict[str, Condition]:
     return first
 
 
-def settled_sizes(earlier: Sequence[Manifest], numerics: Options, begun: Collection[str] | None = None) -> dict[str, int]:
+def settled_sizes(
+    earlier: Sequence[Manifest], numerics: Options, begun: Collection[str] | None = None, sets: Mapping[str, int] | None = None
+) -> dict[str, int]:
     """{signature: size of its largest pack in an earlier manifest of the same numerics}.
 
-    begun: ids of packs; only signatures that have one of these packs are then listed. None: all.
+    begun: ids of packs; only signatures are then listed that have one of these which is not committed by now. None: all.
+    sets: on how many evaluation sets each committed key is scored.
     """
     settled: dict[str, int] = {}
     listed: set[str] = set()
@@ -104,14 +108,19 @@ def settled_sizes(earlier: Sequence[Manifest], numerics: Options, begun: Collect
             for pack in manifest["packs"]:
                 name = signature_of(pack, manifest)
                 settled[name] = max(settled.get(name, 1), len(pack["replicates"]))
-                if begun is None or pack["id"] in begun:
+                if begun is None or (pack["id"] in begun and not is_committed(pack, manifest, sets or {})):
                     listed.add(name)
     return {name: size for name, size in settled.items() if name in listed}
 
 
-def sizes_of_begun(study: Study, earlier: Sequence[Manifest], numerics: Options, begun: Collection[str]) -> dict[str, int]:
-    """The sizes that hold, by signature, because packs with these ids have begun; a smaller pack.size of the study wins."""
-    settled = settled_sizes(earlier, numerics, begun) if begun else {}
+def sizes_of_begun(
+    study: Study, earlier: Sequence[Manifest], numerics: Options, begun: Collection[str], scored: pa.Table
+) -> dict[str, int]:
+    """The sizes that hold, by signature, because packs with these ids have begun; a smaller pack.size of the study wins.
+
+    scored: key and sets of committed rows. A driver that was killed leaves the lease of a pack behind, which others may have committed.
+    """
+    settled = settled_sizes(earlier, numerics, begun, sets_by_key(scored)) if begun else {}
     return {name: min(size, study.pack_size or size) for name, size in settled.items()}
 
 

@@ -33,7 +33,7 @@ def begun(tmp_path, monkeypatch):
 
 
 def test_they_are_removed_once_other_packs_have_committed_their_replicates(begun):
-    """Status called them packs that run or wait, for ever."""
+    """Status went on calling them packs that run or wait."""
     store, start, (transformer, _) = begun
     assert start("pack.size=1", "only=[lstm]") == 0
     assert list_names(store, "checkpoints") == [transformer]  # its replicates are to come

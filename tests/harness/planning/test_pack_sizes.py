@@ -1,5 +1,6 @@
 """What is measured before a study, on slots of one kind and of several, with an executor that measures nothing."""
 
+import pyarrow as pa
 import pytest
 import torch
 
@@ -14,7 +15,7 @@ from harness.study.load import load
 from harness.study.slot_kinds import Kind
 from results.errors import StudyError
 from results.store.tables import open_store, write_bytes
-from tests.harness.planning.plans import NUMERICS, planned_packs, trial_study
+from tests.harness.planning.plans import NUMERICS, committed_rows, planned_packs, trial_study
 from tests.harness.tiny import write_study
 
 SLOTS = [{"device": "cuda", "accelerator": "A100", "per_gpu": 2}, {"device": "cpu", "resource": "big"}]
@@ -193,5 +194,23 @@ def test_a_smaller_size_that_is_given_wins_over_that_of_packs_that_have_begun():
     assert settled_sizes(earlier, NUMERICS, {one}) == settled_sizes(earlier, NUMERICS, {other}) == {name: 4}
     assert settled_sizes(earlier, NUMERICS, {"fd-0"}) == settled_sizes(earlier, {**NUMERICS, "threads": 2}) == {}
     assert settled_sizes(earlier, NUMERICS) == {name: 4}
-    assert sizes_of_begun(trial_study("pack.size=2"), earlier, NUMERICS, frozenset([one])) == {name: 2}
-    assert sizes_of_begun(trial_study("pack.size=6"), earlier, NUMERICS, frozenset([one])) == {name: 4}
+    nothing = committed_rows()
+    assert sizes_of_begun(trial_study("pack.size=2"), earlier, NUMERICS, {one}, nothing) == {name: 2}
+    assert sizes_of_begun(trial_study("pack.size=6"), earlier, NUMERICS, {one}, nothing) == {name: 4}
+
+
+def test_a_lease_of_a_pack_that_is_committed_holds_no_size():
+    """A driver that was killed leaves it behind."""
+    study = trial_study("replicates=8")
+    (name,) = examples(study)
+    planned = planned_packs(study, sizes=4)
+    earlier = [build(planned, NUMERICS, {})]
+    first, second = planned.packs
+    rows = committed_rows((planned, first))
+    assert sizes_of_begun(study, earlier, NUMERICS, {first.id}, rows) == {}
+    assert sizes_of_begun(study, earlier, NUMERICS, {first.id}, rows.slice(0, 3)) == {name: 4}
+    assert sizes_of_begun(study, earlier, NUMERICS, {first.id, second.id}, rows) == {name: 4}
+    one_set = rows.set_column(
+        rows.column_names.index("sets"), "sets", pa.array([sets[:1] for sets in rows["sets"].to_pylist()])
+    )
+    assert sizes_of_begun(study, earlier, NUMERICS, {first.id}, one_set) == {name: 4}  # it scores two

@@ -109,7 +109,8 @@ def plan(
     committed: rows of `replicates` (columns key, stage, sets). sizes: replicates a pack at most, for all or by signature; the study's
     own pack.size wins. targets: replicates of a condition by name, at most those of the study. manifests: earlier ones of the same
     store. failed: keys that failed before, planned again only with `retry`. checkpoints: ids of packs that must not be split.
-    kept: by signature, the size of packs that have begun, which holds whatever the sizes and slots, or these packs would begin anew.
+    kept: by signature, the size of packs that have begun. It is taken instead where only with it a pack of `checkpoints` is formed again,
+    which would else begin anew.
     parts: where slots are of several kinds, what each takes, by signature; `sizes` is then not read, nor is pack.size.
     ValueError where an evaluation set was redefined or exchanged.
     """
@@ -124,22 +125,31 @@ def plan(
     signatures = [signature(condition, study.sets) for condition in conditions]
     groups = grouped((signatures[replicate.condition], index) for index, replicate in enumerate(replicates))
 
+    gone = done | skipped
+
+    def cut(name: str, part: Part | None, members: Sequence[int], size: int) -> list[tuple[PlannedPack, bool]]:
+        """The packs of this size that have missing replicates, and whether all of theirs are missing."""
+        found = []
+        for first in range(0, len(members), size):
+            chunk = members[first : first + size]
+            missing = [index for index in chunk if replicates[index].key not in gone]
+            if missing:
+                sets = len(asked[replicates[missing[0]].condition])
+                pack = _pack(replicates, missing, name, sets, numerics, "" if part is None else part.kind)
+                found.append((pack, len(missing) == len(chunk)))
+        return found
+
     whole: list[PlannedPack] = []
     partial: list[PlannedPack] = []
     for name, everyone in groups.items():
         for part, members in _shared_out(everyone, (parts or {}).get(name)):
+            size = _size(study, sizes, name) if part is None else part.size
+            cuts = [cut(name, part, members, min(size, -(-len(members) // (slots if part is None else part.slots))))]
             if part is None and kept and name in kept:
-                size = kept[name]
-            else:
-                size = _size(study, sizes, name) if part is None else part.size
-                size = min(size, -(-len(members) // (slots if part is None else part.slots)))
-            for first in range(0, len(members), size):
-                chunk = members[first : first + size]
-                missing = [index for index in chunk if replicates[index].key not in done | skipped]
-                if missing:
-                    sets = len(asked[replicates[missing[0]].condition])
-                    planned = _pack(replicates, missing, name, sets, numerics, "" if part is None else part.kind)
-                    (whole if len(missing) == len(chunk) else partial).append(planned)
+                cuts.append(cut(name, part, members, kept[name]))
+            chosen = next((each for each in cuts if any(pack.id in checkpoints for pack, _ in each)), cuts[0])
+            for pack, is_whole in chosen:
+                (whole if is_whole else partial).append(pack)
     packs = _split(partial, slots - len(whole), frozenset(checkpoints), replicates, len(study.sets), numerics) + whole
     packs.sort(key=lambda pack: pack.replicates[0])
     return Plan(study, replicates, tuple(packs), done, skipped, parts or {})

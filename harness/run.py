@@ -13,7 +13,7 @@ import harness.planning.manifest as manifests
 import harness.training.weights as artifacts
 from harness.announce import announce
 from harness.executing.compaction import compact_alone
-from harness.executing.orphans import remove_orphans
+from harness.executing.orphaned_checkpoints import remove_orphans
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts
 from harness.executor import Executor

@@ -108,9 +108,10 @@ def plan(
 
     committed: rows of `replicates` (columns key, stage, sets). sizes: replicates a pack at most, for all or by signature; the study's
     own pack.size wins. targets: replicates of a condition by name, at most those of the study. manifests: earlier ones of the same
-    store. failed: keys that failed before, planned again only with `retry`. checkpoints: ids of packs that must not be split.
-    kept: by signature, the size of packs that have begun. It is taken instead where only with it a pack of `checkpoints` is formed again,
-    which would else begin anew.
+    store. failed: keys that failed before, planned again only with `retry`.
+    checkpoints: ids of packs that have begun, which must not be split.
+    kept: by signature, the size of packs that have begun. It is taken where only this size forms a pack of `checkpoints` again; otherwise
+    that pack would begin anew.
     parts: where slots are of several kinds, what each takes, by signature; `sizes` is then not read, nor is pack.size.
     ValueError where an evaluation set was redefined or exchanged.
     """

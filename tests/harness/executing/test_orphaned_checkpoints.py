@@ -3,7 +3,7 @@
 import pytest
 
 from harness.executing.leases import Leases
-from harness.executing.orphans import remove_orphans
+from harness.executing.orphaned_checkpoints import remove_orphans
 from harness.prepare import executor_of, planned_manifest, prepare
 from harness.run import run
 from harness.study.load import load

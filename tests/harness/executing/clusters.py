@@ -75,10 +75,18 @@ def wait_for(what, seconds=240):
     raise AssertionError("waited in vain")
 
 
+_GIVEN = set()
+
+
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A port that is free and was not given before: the system may name one twice in a row, and Ray refuses to share it."""
+    while True:
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+        if port not in _GIVEN:
+            _GIVEN.add(port)
+            return port
 
 
 def port_answers(port):

@@ -13,7 +13,8 @@ SETS_UP = ("python3 -m venv", ".venv/bin/pip", "source ")  # the environment, wh
 FEWER = "executor=local wandb=off pack.size=4 train.warmup=1"
 TINY = {  # what makes the study of a command tiny; its replicates stay those of the page, but for quick's
     "flipflop/quick": "replicates=1 conditions.transformer.train.steps=2 conditions.lstm.train.steps=2 "
-    "evaluate.sets.in_distribution.sequences=2 evaluate.sets.sparse.sequences=2 evaluate.sets.dense.sequences=2 evaluate.sets.sparse_online.sequences=2",
+    "evaluate.sets.in_distribution.sequences=2 evaluate.sets.sparse.sequences=2 evaluate.sets.dense.sequences=2 "
+    "evaluate.sets.sparse_online.sequences=2",
     "depth.yaml": "train.steps=2 evaluate.sets.same.sequences=20 evaluate.sets.dense.sequences=20",
 }
 

@@ -33,13 +33,22 @@ function roundPlaces(low, high, log) {
   return Array.from({ length: count }, (_, i) => (Math.ceil(from / step) + i) * step).map((at) => log ? Math.log10(at) : at);
 }
 
+// the fewest digits, at least 3, that show each of these ticks where it is: of 1.45, 1.475 and 1.5 the second is not 1.48
+function digitsOf(places) {
+  const apart = Math.min(...places.slice(1).map((at, i) => Math.abs(at - places[i]))) / 100;
+  const rough = (at, digits) => Math.abs(Number(at.toPrecision(Math.abs(at) < .001 ? digits - 1 : digits)) - at) > apart;
+  let digits = 3;
+  while (digits < 12 && places.some((at) => rough(at, digits))) digits++;
+  return digits;
+}
+
 // what an axis calls a place: the tick there, such as 0 or diverged, else the number
-function called(axis, place) {
+function called(axis, place, digits) {
   const reach = (label) => axis.bands && ["0", "diverged"].includes(label) ? .06 : 1e-3;  // their points fill a band
   const tick = axis.ticks.find(([at, label]) => Math.abs(at - place) < reach(label) * Math.abs(axis.to - axis.from));
   if (tick && (axis.kind === "names" || !(axis.kind === "linear"))) return tick[1];
   const within = axis.kind !== "log" || axis.ticks.every(([at, label]) => Number.isNaN(Number(label)) || label !== "0" || place > at);
-  return axis.kind === "log" ? (within ? short(10 ** place) : "0") : short(place);
+  return axis.kind === "log" ? (within ? short(10 ** place) : "0") : short(place, digits);
 }
 
 // what a second vertical axis has at a place of the first one
@@ -178,7 +187,8 @@ class Panel {
   }
 
   widest(axis) {
-    return Math.max(...axis.ticks.map(([at, label]) => textWidth(axis.kind === "linear" ? short(at) : label)), 8);
+    const digits = digitsOf(axis.ticks.map(([at]) => at));
+    return Math.max(...axis.ticks.map(([at, label]) => textWidth(axis.kind === "linear" ? short(at, digits) : label)), 8);
   }
 
   axis(axis, side) {
@@ -202,7 +212,8 @@ class Panel {
         return roundPlaces(low, high, axis.kind === "log");
       },
       values: (u, splits) => {
-        const texts = splits.map((at) => fitted(pen, called(axis, side === 1 ? onRight(this.data, at) : at), room));
+        const places = splits.map((at) => side === 1 ? onRight(this.data, at) : at), digits = digitsOf(places);
+        const texts = places.map((at) => fitted(pen, called(axis, at, digits), room));
         if (!horizontal || axis.kind === "names") return texts;
         const pixels = (width - Math.min(this.widest(this.data.y), width * .5) - 60) / Math.abs(u.scales.x.max - u.scales.x.min);
         const [last, ...others] = [...splits.keys()].sort((a, b) => splits[b] - splits[a]), wide = (i) => pen.measureText(texts[i]).width;

@@ -24,13 +24,12 @@ function superscript(exponent) {
 }
 
 function short(value, digits = 3) {
-  if (Math.abs(value) >= 1e4) return Math.round(value).toLocaleString("en");
-  if (Math.abs(value) >= 1e3) return Number(value.toPrecision(4)).toLocaleString("en");
+  if (Math.abs(value) >= 1e3) return Number(value.toPrecision(Math.max(digits, Math.floor(Math.log10(Math.abs(value))) + 1))).toLocaleString("en");
   if (value === 0 || Math.abs(value) >= 0.001) {
     const text = Number(value.toPrecision(digits));
     if (Math.abs(text) === 1 && Math.abs(value - text) > 1e-9) return short(value, digits + 1); // 0.9996 is not 1
     return String(text);
   }
-  const [mantissa, exponent] = value.toExponential(1).split("e");
+  const [mantissa, exponent] = value.toExponential(Math.max(digits - 2, 1)).split("e");
   return `${mantissa}×10${superscript(Number(exponent))}`;
 }

@@ -63,6 +63,18 @@ def twin() -> Figure:
     return figure
 
 
+def narrow() -> Figure:
+    """Axes whose ticks have more than three digits: of losses that lie close together, and of tiny and of large numbers."""
+    figure = Figure()
+    upper, lower = figure.subplots(2, 1)
+    upper.plot([0, 1], [1.425, 1.5], label="loss")
+    upper.set_yticks([1.425, 1.45, 1.475, 1.5])
+    lower.plot([20000, 20001], [1e-4, 1.5e-4], label="tiny")
+    lower.set_yticks([1e-4, 1.25e-4, 1.5e-4])
+    lower.set_xticks([20000, 20000.5, 20001])
+    return figure
+
+
 def drawn() -> Figure:
     figure = Figure()
     left, right = figure.subplots(1, 2)
@@ -101,6 +113,17 @@ def test_a_second_vertical_axis_lies_in_the_places_of_the_first() -> None:
     (panel,) = plot_data(twin())["panels"]
     assert [mark["y"] for mark in panel["marks"]] == [[0, 10], [5, 10]]
     assert [place for place, label in panel["right"]["ticks"] if label == "2000"] == [pytest.approx(4)]
+
+
+def test_a_tick_of_a_page_says_where_it_is(tmp_path: Path) -> None:
+    plan, store = manifest(2), open_store(tmp_path / "store", "synthetic")
+    write(store, plan)
+    page = write_report(store).read_text(encoding="utf-8")
+    before, plots, after = page.rpartition('<div class="plot">')
+    page = f"{before}{plot(narrow())}{plots}{after}".replace("<head>", RECORD, 1)
+    texts = set(asked(page, "told.texts = window.texts;", tmp_path, 800)["texts"])
+    assert {"1.425", "1.45", "1.475", "1.5"} <= texts
+    assert {"1.00×10⁻⁴", "1.25×10⁻⁴", "1.50×10⁻⁴", "20,000", "20,000.5", "20,001"} <= texts
 
 
 def test_heat_maps_have_their_cells_and_what_a_page_cannot_draw_stays_an_image() -> None:

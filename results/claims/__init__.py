@@ -32,7 +32,7 @@ from results.rows.looks import averages, watched
 from results.rows.probe_values import by_key
 from results.rows.study_rows import read_study
 from results.rows.summary import Replicate
-from results.store.manifest import Manifest, manifest_of
+from results.store.manifest import Manifest, manifest_of, reductions_of
 from results.store.schema import LABELS_RIGHT
 from results.store.tables import Store, read
 
@@ -83,7 +83,7 @@ def reductions(manifest: Manifest) -> list[str]:
     """Lines that explain a verdict "(scaled)": the scale, its reductions, and what the command line changed."""
     scale = [f"scale: {manifest['scale']}"] if manifest["scale"] != "paper" else []
     changed = [override for override in manifest["overrides"] if _changes_verdicts(override)]
-    return [*scale, *manifest["reductions"], *changed]
+    return [*scale, *reductions_of(manifest), *changed]
 
 
 def _changes_verdicts(override: str) -> bool:

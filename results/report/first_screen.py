@@ -10,7 +10,7 @@ import pyarrow as pa
 from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_shares
 from results.rows.plural import counted, distinct, factor
-from results.store.manifest import Manifest, label
+from results.store.manifest import Manifest, label, reductions_of
 
 MOST_NAMED = 3  # most conditions for which the answer gives a number each; of more it names the best and the worst
 MOST_CHANGES = 6  # most changes in the line; the others are folded away
@@ -36,7 +36,7 @@ class Changes:
 
 def changes(manifest: Manifest) -> Changes | None:
     """How the study differs from what it was written as; None where no change affects its numbers."""
-    reductions = [str(reduction) for reduction in manifest.get("reductions") or ()]
+    reductions = reductions_of(manifest)
     overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
     if not reductions and not overrides:
         return None

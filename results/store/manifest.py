@@ -7,7 +7,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,9 @@ SUFFIX = ".yaml"
 COMPRESSED = f"{SUFFIX}.gz"  # as `compress` leaves it: most of a manifest is repetition
 _MOST_NAME = 200  # bytes
 MOST_BYTES = 2**28  # 2 × 10^6 replicates
+_CHANGE = re.compile(
+    r"(?P<path>[^:\s]+): (?P<old>(?:(?! -> ).)+) -> (?P<new>\S+|\[[^\]]*\])"
+)  # of one value, for all conditions
 _CURE = "bring it from a copy of the store, or delete it and run the study again, which writes its plan anew"
 
 
@@ -99,6 +102,24 @@ def named_manifest(store: Store) -> str | None:
     if not re.fullmatch(rb"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise DamagedFile(f"{path} names no manifest; delete it")
     return name.decode()
+
+
+def reductions_of(manifest: Mapping[str, Any]) -> list[str]:
+    """What is smaller than in the study as written, with the values that the command line gave instead.
+
+    Older manifests list what the scale says: "replicates: 20 -> 10" where `replicates=20` was typed and 20 were run.
+    """
+    typed = dict(override.split("=", 1) for override in map(str, manifest.get("overrides") or ()) if "=" in override)
+    lines = []
+    for line in map(str, manifest.get("reductions") or ()):
+        change = _CHANGE.fullmatch(line)
+        value = typed.get(change["path"]) if change else None
+        if change and value is not None and value.replace(" ", "") != change["new"].replace(" ", ""):
+            if value.replace(" ", "") == change["old"].replace(" ", ""):
+                continue
+            line = f"{change['path']}: {change['old']} -> {value}"
+        lines.append(line)
+    return lines
 
 
 def stage_of(condition: ConditionFields) -> int:

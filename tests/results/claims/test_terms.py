@@ -94,3 +94,8 @@ def test_what_is_called_a_share_an_accuracy_or_a_correlation_is_checked_as_one()
     }
     assert len(called) > 40
     assert all(REGISTRY[name].of_share for name in called)
+
+
+def test_a_verdict_tells_the_number_of_replicates_that_was_typed():
+    manifest = {"scale": "half", "reductions": ["replicates: 100 -> 25"], "overrides": ["replicates=100"]}
+    assert reductions(manifest) == ["scale: half"]

@@ -233,6 +233,12 @@ def test_what_the_command_line_says_of_where_a_study_runs_is_no_change() -> None
     assert (found.heading, found.overrides) == ("Set on the command line", ["train.lr=1"])
 
 
+def test_the_first_screen_tells_the_number_of_replicates_that_was_typed() -> None:
+    found = changes({"overrides": ["replicates=20"], "reductions": ["replicates: 20 -> 10", "train.batch: 128 -> 64"]})
+    assert found is not None
+    assert (found.line, found.every) == (["batch 64 (128)"], ["train.batch: 128 -> 64"])
+
+
 def test_the_line_has_trained_sizes_first_and_nothing_that_is_larger() -> None:
     reductions = ["evaluate.sets.a.sequences: 9 -> 3", "keep: all -> none", "replicates: 10 -> 20", "model.layers: 6 -> 2"]
     found = changes({"reductions": reductions, "source": {"paper": "p"}})

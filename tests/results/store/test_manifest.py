@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from results.errors import StoreError
-from results.store.manifest import reported, reported_rows, scoring_of
+from results.store.manifest import reductions_of, reported, reported_rows, scoring_of
 from results.store.schema import SCHEMAS
 
 ROW = {"key": "k", "stage": 0, "pack": "p", "step": 1, "weights": "raw", "set": "s"}
@@ -50,3 +50,20 @@ def test_a_manifest_from_before_tasks_declared_their_metrics_reports_reads():
 def test_numbers_of_which_larger_ones_are_better_are_refused():
     with pytest.raises(StoreError, match="upgrade"):
         scoring_of(condition("a", "h", "accuracy", direction="higher"))
+
+
+@pytest.mark.parametrize(
+    "line, typed, told",
+    [
+        ("replicates: 20 -> 10", "replicates=20", None),  # as many as in the study as written
+        ("replicates: 25 -> 10", "replicates=30", "replicates: 25 -> 30"),
+        ("train.steps: 20000 -> 6000", "train.steps=6000", "train.steps: 20000 -> 6000"),
+        ("grid.model.layers: [1, 2, 3] -> [1, 2]", "grid.model.layers=[1,2]", "grid.model.layers: [1, 2, 3] -> [1, 2]"),
+        ("model.width: 512 -> 32", "model.layers=2", "model.width: 512 -> 32"),
+        ("replicates: 500 -> 30 of the baseline", "replicates=60", "replicates: 500 -> 30 of the baseline"),
+        ("model.width: 512 -> 32 (a), 128 -> 64 (b)", "model.width=16", "model.width: 512 -> 32 (a), 128 -> 64 (b)"),
+    ],
+)
+def test_what_the_command_line_set_is_not_told_as_the_scale_has_it(line, typed, told):
+    manifest = {"reductions": [line, "train.batch: 16 -> 8"], "overrides": ["wandb=off", typed]}
+    assert reductions_of(manifest) == [*([] if told is None else [told]), "train.batch: 16 -> 8"]

@@ -29,6 +29,8 @@ _SIGNS = {
     **{character: "\\" + character for character in "&%$#_"},
 }
 _SYMBOLS = str.maketrans({"–": "--", "−": "$-$", "∞": r"$\infty$", "×": r"$\times$"})
+_POWER = re.compile(r"(?<![\w.=+-])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?![\w.])")  # such as 2.2e+03
+_MINUS = re.compile(r"(?<![\w.=+${-])-(?=\d|\$\\infty)")  # of a number: LaTeX prints a hyphen for it
 _BORDER = re.compile(r"(?<!\\)\|")  # of a cell of Markdown
 
 
@@ -59,7 +61,10 @@ class Tabular:
         if self._row == 0:
             self._say(rf"\begin{{tabular}}{{ll{'r' * (len(cells) - 2)}}}")
             self._say(r"\toprule")
-        self._say(r"\midrule" if self._row == 1 else rf"{' & '.join(latex_escape(c).translate(_SYMBOLS) for c in cells)} \\")
+        texts = [latex_escape(cell).translate(_SYMBOLS) for cell in cells]
+        if self._row > 1:  # the first two columns are names
+            texts[2:] = map(_as_math, texts[2:])
+        self._say(r"\midrule" if self._row == 1 else rf"{' & '.join(texts)} \\")
         self._row += 1
 
     def close(self) -> None:
@@ -67,6 +72,16 @@ class Tabular:
             self._say(r"\bottomrule")
             self._say(r"\end{tabular}")
         self._row = 0
+
+
+def _as_math(text: str) -> str:
+    """A cell of a command's table with its negative numbers and powers of ten as LaTeX sets them.
+
+    >>> _as_math("-0.5 (p = 1.9e-06)")
+    '$-$0.5 (p = $1.9\\\\times 10^{-6}$)'
+    """
+    powers = _POWER.sub(lambda number: rf"${number[1]}\times 10^{{{int(number[2])}}}$", text)
+    return _MINUS.sub("$-$", powers)
 
 
 def errors_table(summary: pa.Table) -> str:

@@ -138,6 +138,23 @@ def test_the_lines_of_a_command_are_a_tabular_and_comments():
     ]
 
 
+def test_numbers_of_a_table_have_a_minus_and_powers_of_ten_and_names_are_kept():
+    printed = []
+    tell = Tabular(printed.append)
+    rows = [
+        ("lr=1e-3", "step-5", "1.91e-06", "-0.47 [-0.474, 2.2e+03]"),
+        ("-1", "2e5", "below 1e-300", "lr=1e-3 returns none, nor does x-2"),
+        ("a", "b", "−0.1 – 0.2", "[-∞, -1.5e-07]"),
+    ]
+    for line in table_lines(("condition", "set", "p", "difference"), rows):
+        tell(line)
+    assert printed[4:] == [
+        r"lr=1e-3 & step-5 & $1.91\times 10^{-6}$ & $-$0.47 \lbrack{}$-$0.474, $2.2\times 10^{3}$] \\",
+        r"-1 & 2e5 & below $1\times 10^{-300}$ & lr=1e-3 returns none, nor does x-2 \\",
+        r"a & b & $-$0.1 -- 0.2 & \lbrack{}$-$$\infty$, $-1.5\times 10^{-7}$] \\",
+    ]
+
+
 def test_a_table_at_the_end_is_closed_and_the_next_one_has_its_own_head():
     printed = []
     for _ in range(2):

@@ -12,6 +12,7 @@ from results.rows.measures import Measure, measures_of
 from results.rows.summary import replicates_of
 from results.store.manifest import newest_manifest, reported
 from results.store.tables import Store, committed, open_store, read
+from tests.results.report.browser import asked
 
 ROOT = Path(__file__).parents[3]
 
@@ -95,3 +96,17 @@ def test_the_page_has_the_paragraph_the_citation_and_the_files(growth, tmp_path)
         assert (page.parent / name).is_file()
     assert "returned by no replicate of sampler=guided, horizon=16;" in text
     assert ">no value<" not in text
+
+
+def test_the_names_of_conditions_without_a_value_do_not_widen_the_table(tmp_path):
+    samplers = open_store(str(ROOT / "docs/studies/generation"), "samplers-with-a-verifier")
+    page = write_report(samplers, str(tmp_path)).read_text(encoding="utf-8")
+    script = """const around = document.getElementById("summary-table").parentElement;
+    told.whole = around.scrollWidth;
+    const without = [...around.querySelectorAll("tr")].filter((row) => row.textContent.includes("returned by no replicate"));
+    told.rows = without.length;
+    for (const row of without) row.remove();
+    told.rest = around.scrollWidth;"""
+    told = asked(page, script, tmp_path, 1200)
+    assert told["rows"] > 0
+    assert told["whole"] == told["rest"]

@@ -174,7 +174,7 @@ def answer_of_values(summary: pa.Table) -> str:
     """The finding about experiments, from the rows of `results.rows.value_summary.summarise_values`.
 
     It is the best and the worst median of the first metric that is a number; where all metrics are flags, for how many replicates the
-    first one is true.
+    first one is true. Where some conditions do not return that metric, it says how many do.
     """
     rows = [row for row in summary.to_pylist() if row["values"]]
     if not rows:
@@ -184,12 +184,17 @@ def answer_of_values(summary: pa.Table) -> str:
     own = [row for row in rows if row["metric"] == metric]
     higher = flag or own[0]["better"] == "higher"
     best, *others = sorted(own, key=lambda row: row[name], reverse=higher)
-    what, ends = (f"{metric} is true", ("most", "least")) if flag else (f"The median {metric} is", ("highest", "lowest"))
+    returning, total = len(own), len({row["condition"] for row in rows})
+    some = f", which {returning} of {total} conditions return{'s' if returning == 1 else ''}," if returning < total else ""
+    what, ends = (
+        (f"{metric}{some} is true", ("most", "least")) if flag else (f"The median {metric}{some} is", ("highest", "lowest"))
+    )
     if not others:
         return f"{what} {show(best)}."
     if best[name] == others[-1][name]:
         conditions = "both" if len(others) == 1 else f"all {len(others) + 1}"
-        return f"{what} the same for {conditions} conditions: {show(best)}."
+        whose = conditions if some else f"{conditions} conditions"
+        return f"{what} the same for {whose}: {show(best)}."
     first, last = ends if higher else ends[::-1]
     worst = others[-1]
     high, low = (_and_others(row["condition"], sum(row[name] == other[name] for other in own) - 1) for row in (best, worst))

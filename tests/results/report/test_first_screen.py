@@ -156,6 +156,19 @@ def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
     assert values_said() == "No replicate has a number yet."
 
 
+def test_an_answer_about_a_metric_that_some_conditions_lack_says_how_many_have_it() -> None:
+    others = [value_row(name, 0.0, metric="other") for name in ("a", "b", "c")]
+    assert values_said(value_row("a", 3.0), value_row("b", 1.0), *others) == (
+        "The median loss, which 2 of 3 conditions return, is lowest, 1 (95 %: 0 to 2), for b, and highest, 3 (95 %: 2 to 4), for a."
+    )
+    assert values_said(value_row("a", 3.0), *others) == (
+        "The median loss, which 1 of 3 conditions returns, is 3 (95 %: 2 to 4)."
+    )
+    assert values_said(value_row("a", 1.0), value_row("b", 1.0), *others) == (
+        "The median loss, which 2 of 3 conditions return, is the same for both: 1 (95 %: 0 to 2)."
+    )
+
+
 def test_experiments_with_flags_alone_are_told_apart_by_how_often_they_are_true() -> None:
     flags = [
         value_row(name, 0.0, "higher", kind="flag", true=true, true_share=true / 10, true_low=true / 20, true_high=1.0)

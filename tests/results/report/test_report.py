@@ -19,7 +19,7 @@ from results import second_process
 from results.errors import StudyError
 from results.report import report
 from results.report.page_template import format_least_share, format_rate
-from results.report.plots import figure_files, pareto
+from results.report.plots import figure_files, pareto, violins
 from results.report.plots.error_axis import error_scale
 from results.report.plots.errors_by_condition import errors_by_condition
 from results.report.plots.panels import titled_panels
@@ -128,6 +128,27 @@ def test_a_study_of_a_users_own_is_not_measured_by_a_paper(tmp_path: Path) -> No
     quiet = open_store(str(tmp_path), "quiet")
     write(quiet, plan | {"reductions": [], "overrides": ["store=x"], "scale": "paper"})
     assert 'id="scale"' not in write_report(quiet).read_text()
+
+
+@pytest.mark.parametrize("sets", [1, 2])
+def test_the_note_on_conditions_names_the_figure_of_error_against_error_where_there_is_one(
+    sets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(violins, "MAX_CONDITIONS", 1)
+    plan = manifest(4)
+    kept = ["sparse", "dense"][:sets]
+    plan["sets"] = {name: plan["sets"][name] for name in kept}
+    plan["conditions"] = [each | {"sets": {name: each["sets"][name] for name in kept}} for each in plan["conditions"]]
+    store = open_store(str(tmp_path), "many")
+    write(store, plan)
+    text = write_report(store).read_text(encoding="utf-8")
+    (note,) = re.findall(r'id="conditions-drawn">(.*?)</p>', text)
+    assert note.startswith("Of 2 conditions a figure draws at most the 1 with the largest effect")
+    assert (
+        ("the one of error against error draws all" in note)
+        == ("Error on dense against error on sparse" in text)
+        == (sets == 2)
+    )
 
 
 def test_the_page_needs_nothing_from_anywhere(page: str) -> None:

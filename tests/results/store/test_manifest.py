@@ -53,7 +53,7 @@ def test_numbers_of_which_larger_ones_are_better_are_refused():
 
 
 @pytest.mark.parametrize(
-    "line, typed, told",
+    ("line", "typed", "told"),
     [
         ("replicates: 20 -> 10", "replicates=20", None),  # as many as in the study as written
         ("replicates: 25 -> 10", "replicates=30", "replicates: 25 -> 30"),

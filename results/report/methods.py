@@ -106,6 +106,10 @@ def _options(condition: ConditionFields, options: Mapping[str, tuple[str, ...]])
         asked = (
             complete if own else {name: complete[name] for option in options[part] if (name := f"{part}.{option}") in complete}
         )
+        for empty in [name for name, value in stated.items() if value == {}]:  # switched on, with nothing but defaults
+            if defaults := {name: value for name, value in complete.items() if name.startswith(f"{empty}.")}:
+                del stated[empty]
+                stated |= defaults
         named |= {name: value for name, value in {**asked, **stated}.items() if value is not None}
     if named.get("train.optimizer") == "sgd":
         named.pop("train.betas", None)  # a default that it does not read
@@ -193,10 +197,20 @@ def _stages(manifest: Manifest) -> str:
         if stages := config.get("stages"):  # of the last stage they hold only what it takes from the one before
             own = {name: config[name] for name in ("task", "model", "train") if name in config}
             chains[condition["name"]] = [*stages[:-1], own | stages[-1]]
-    texts = same_together(
-        {name: json.dumps(stages, ensure_ascii=False) for name, stages in chains.items()}, len(manifest["conditions"])
-    )
+    told = {
+        name: ", ".join(f"stage {number} ({_stage(stage)})" for number, stage in enumerate(stages))
+        for name, stages in chains.items()
+    }
+    texts = same_together(told, len(manifest["conditions"]))
     return f"Stages in their order, the first training included: {texts}." if texts else ""
+
+
+def _stage(stage: Options) -> str:
+    """What a stage says of its task, model and training, and of what it takes from the stage before."""
+    parts = flatten({name: stage[name] for name in ("task", "model", "train") if name in stage})
+    others = flatten({name: value for name, value in stage.items() if name not in ("task", "model", "train")})
+    said = [_words(name, value) for name, value in parts.items()]
+    return ", ".join([*said, *(f"{name} = {value_text(name, value)}" for name, value in others.items())])
 
 
 def _sets(manifest: Manifest, summary: pa.Table, families: Sequence[ReportFamily], averaged: bool) -> str:

@@ -55,6 +55,16 @@ def test_every_value_is_that_of_the_study(study: Store) -> None:
     assert "\n" not in text
 
 
+def test_an_option_that_is_on_with_its_defaults_has_their_values() -> None:
+    plan = manifest(2)
+    for condition in plan["conditions"]:
+        condition["config"]["train"]["consistency"] = {}
+        condition["settings"] = {"train": condition["config"]["train"] | {"consistency": {"weight": 0.3}}}
+    text = text_of(plan, None)
+    assert "consistency.weight = 0.3" in text
+    assert "{}" not in text
+
+
 def test_a_condition_that_was_renamed_keeps_its_size(study: Store) -> None:
     renamed = manifest(12)
     for each in renamed["conditions"]:
@@ -89,8 +99,9 @@ def test_another_task_and_model_are_described_by_their_options() -> None:
     )
     assert "Training: 10 steps, lookahead = 0.5." in text
     # the last stage has the condition's own task, model and training
-    assert 'Stages in their order, the first training included: one: [{"train": {"steps": 5}}, {"task": {"name": "my_t' in text
-    assert '"model": {"name": "my_models:Mixer", "reach": 4}, "train": {"steps": 10, "lookahead": 0.5}, "labels": "prev' in text
+    own = 'my_tasks:Maze, rooms = 7, doors.open = true, doors.kinds = ["a", "b"], my_models:Mixer'
+    assert f"Stages in their order, the first training included: one: stage 0 (5 steps), stage 1 ({own}, reach = 3, " in text
+    assert "reach = 4, 10 steps, lookahead = 0.5, labels = previous)." in text
     assert "No replicate has been trained yet." in text
     assert "parameters" not in text
     assert "each condition: 2 replicates" in text

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from results.claims import scoreboard
+from results.claims import reductions, scoreboard
 from results.dashboards.dashboard_count import RUNS, check_count
 from results.errors import StudyError
 from results.output import report_folder
@@ -172,7 +172,9 @@ def live_run(study: str, manifest_hash: str, manifest: Manifest) -> Run:
     config = {name: value for name, value in manifest.items() if name not in _LEFT_OUT}
     config |= {"manifest": manifest_hash, "replicates_planned": len(manifest["replicates"])}
     source = manifest.get("source") or {}
-    tags = [f"scale {manifest.get('scale', 'paper')}", *(str(source[name]) for name in ("paper", "card") if source.get(name))]
+    scale = str(manifest.get("scale", "paper"))
+    smaller = scale == "paper" and reductions({"scale": scale, "reductions": [], "overrides": [], **manifest})
+    tags = ["reduced" if smaller else f"scale {scale}", *(str(source[name]) for name in ("paper", "card") if source.get(name))]
     return Run(
         f"{study}-{manifest_hash[:16]}",
         study,

@@ -260,3 +260,17 @@ def test_a_study_of_experiments_has_its_claims_and_groups_as_any_study(monkeypat
     row = dict(zip(own.tables["summary"][0], first, strict=True))
     (same,) = (run for run in conditions if run.name == row["condition"])
     assert same.summary[f"{row['metric']}/median"] == row["median"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "reductions", "overrides", "tag"),
+    [
+        ("paper", [], ["wandb=off"], "scale paper"),
+        ("paper", ["model.layers: 6 -> 2"], [], "reduced"),  # as the file itself lists
+        ("paper", [], ["model.layers=2"], "reduced"),
+        ("laptop", ["model.layers: 6 -> 2"], [], "scale laptop"),
+    ],
+)
+def test_a_study_that_is_smaller_than_the_paper_is_not_tagged_with_its_scale(scale, reductions, overrides, tag):
+    plan = synthetic.manifest(2) | {"scale": scale, "reductions": reductions, "overrides": overrides}
+    assert dashboard_rows.live_run("synthetic", "0" * 32, plan).tags == [tag, "fflm", "F2"]

@@ -26,6 +26,7 @@ from results.store.tables import Store, read
 
 _HUGGING_FACE: dict[str, Callable[..., Path]] = {"gpt2": to_gpt2, "bert": to_bert}
 FORMATS = ("safetensors", *_HUGGING_FACE)
+LANGUAGE_MODEL = "language_model"  # model.name of a pretrained model, which was only asked
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,22 @@ def refuse_experiment(config: Options, key: object) -> None:
         raise StudyError(f"{key} is an experiment, whose arrays are no weights of a model: results.arrays reads them")
 
 
+def refuse_language_model(config: Options, key: object) -> None:
+    """StudyError where a configuration is that of a pretrained language model, which answered questions and was not trained here."""
+    if config.get("model", {}).get("name") == LANGUAGE_MODEL:
+        raise StudyError(
+            f"{key} is a pretrained language model: manyseeds keeps its answers, and neither trained it nor has its weights"
+        )
+
+
 def find(store: Store, key: str, step: int | None = None) -> Kept:
     """The kept weights of a replicate's last stage, at `step` or the last step kept. ValueError where there are none."""
     stages = artifacts.stages_of(store, key)
     if not stages:
-        rows = read(store, "replicates", ["config"], pc.field("key") == key)
-        if any("experiment" in json.loads(config) for config in rows["config"].to_pylist()):
-            raise StudyError(f"{key} is an experiment: it has no model, and kept no arrays")
+        for config in read(store, "replicates", ["config"], pc.field("key") == key)["config"].to_pylist():
+            if "experiment" in json.loads(config):
+                raise StudyError(f"{key} is an experiment: it has no model, and kept no arrays")
+            refuse_language_model(json.loads(config), key)
         raise StudyError(
             f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
             "(keep=tail(n) keeps the worst alone)"

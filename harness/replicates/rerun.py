@@ -16,6 +16,7 @@ import torch
 import harness.machine.device
 import harness.planning.manifest as manifests
 from harness.exchange.folder import metadata_of, tensors_of
+from harness.exchange.replicate import refuse_language_model
 from harness.experiments.measure import measure
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import signature
@@ -73,6 +74,7 @@ def rerun(
     stores = [stores] if isinstance(stores, Store) else list(stores)
     full = resolve_key(stores, key)
     store, row = next((holder, row) for holder in stores if (row := _row(holder, full)) is not None)
+    refuse_language_model(json.loads(row["config"]), full)
     study, condition = _planned(store, row)
     torch_device = harness.machine.device.resolve(device)
     harness.machine.device.prepare(torch_device)

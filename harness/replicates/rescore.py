@@ -15,7 +15,7 @@ import torch
 
 import harness.machine.device
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import find, refuse_experiment, trained_model
+from harness.exchange.replicate import find, refuse_experiment, refuse_language_model, trained_model
 from harness.planning.pack import ScoredSet
 from harness.study.config import EvaluationSet, condition_of, refuse_unfit_model
 from harness.study.tree import parse_words
@@ -178,7 +178,9 @@ def _line(row: Row) -> str:
 
 
 def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
-    refuse_experiment(json.loads(row["config"]), row["key"])
+    config = json.loads(row["config"])
+    refuse_experiment(config, row["key"])
+    refuse_language_model(config, row["key"])
     condition = condition_of(row)
     asked = wanted.set
     try:

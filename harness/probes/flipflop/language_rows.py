@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 
 import harness.machine.device
+from harness.exchange.replicate import LANGUAGE_MODEL
 from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import to_bytes
 from harness.study.identity import canonical, digest
@@ -41,7 +42,7 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
     """Write the manifest with this model beside the earlier ones, then commit its rows."""
     errors, strings, seed = answers.errors, answers.strings, answers.seed
     task = {"name": "english_flipflop", "p_ignore": 0.8, "lengths": list(errors), "strings": strings, "seed": seed}
-    model = {"name": "language_model", "content": answers.content, "parameters": answers.parameters}
+    model = {"name": LANGUAGE_MODEL, "content": answers.content, "parameters": answers.parameters}
     config = {"task": task, "model": model, "train": {}}
     key, pack = digest(config, 32), digest({"language model": config}, 16)
     hashes = {

@@ -4,6 +4,7 @@ Which read is wrong is a metric of the task: `read`, the largest logit of all cl
 rows); `read_restricted`, the largest logit of the symbols is not.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import Kept, find
+from harness.exchange.replicate import Kept, find, refuse_experiment, refuse_language_model
 from harness.machine.precision import autocast
 from harness.planning.pack import ScoredSet, scored_sets
 from harness.study.config import Condition
@@ -28,13 +29,17 @@ RESTRICTED = "read_restricted"  # a metric of flipflop
 
 
 def row_of(stores: Sequence[Store], key: str) -> tuple[Store, Row]:
-    """A replicate's store and its row of the last stage. ValueError where there is none.
+    """A replicate's store and its row of the last stage. ValueError where there is none, or no model was trained.
 
     key: 32 digits, or as many as tell it apart.
     """
     full = resolve_key(stores, key)
     rows = [(store, row) for store in stores for row in as_planned(store, committed(store)).to_pylist() if row["key"] == full]
-    return max(rows, key=lambda stored: stored[1]["stage"])
+    store, row = max(rows, key=lambda stored: stored[1]["stage"])
+    config = json.loads(row["config"])
+    refuse_experiment(config, full)
+    refuse_language_model(config, full)
+    return store, row
 
 
 def weights_of(store: Store, row: Row) -> Kept:

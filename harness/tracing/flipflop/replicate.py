@@ -37,8 +37,9 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
         (store, row)
         for store in stores
         for row in as_planned(store, committed(store)).to_pylist()
-        if row["status"] == "finished" and isinstance(condition_of(row).task, FlipFlop)
-        if stages_of(store, row["key"])[-1:] == [row["stage"]]
+        # weights first: language models have none, and no condition can be made of them
+        if row["status"] == "finished" and stages_of(store, row["key"])[-1:] == [row["stage"]]
+        if isinstance(condition_of(row).task, FlipFlop)
     ]
     if not rows:
         raise StudyError(

@@ -1,11 +1,13 @@
 """`manyseeds trace` on a tiny study: rows of every method, the same again, and one sentence for what cannot be."""
 
+import datetime
 import shutil
 
 import pyarrow.compute as pc
 import pytest
 import torch
 
+from harness.probes.flipflop.language_rows import Answers, write
 from harness.run import run as run_study
 from harness.study.load import load
 from harness.tracing.flipflop.glitches import glitches
@@ -194,3 +196,17 @@ def test_a_model_that_makes_no_error_has_nothing_to_trace(store, monkeypatch, ca
     monkeypatch.setattr(runs, "glitches", lambda *rest: [])
     root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
     assert f"no read of {key} on sparse, dense is wrong: there is no glitch to trace" in fails(["trace", root, key], capsys)
+
+
+def test_language_models_in_the_store_are_left_out_or_named(store, tmp_path, capsys):
+    root = tmp_path / "runs"
+    shutil.copytree(str(store.root).removesuffix("/tiny"), root)
+    answers = Answers("llm", "0" * 32, 1000, "float32", 5, 0, {16: 2})
+    write(open_store(root, "language-models"), answers, CPU, datetime.datetime.now(datetime.UTC))
+    main(["trace", str(root), "all", "--glitches", "1", "--events", "1", "--set", "dense", "--method", "random", *QUICK])
+    assert "(4 replicates)" in capsys.readouterr().out
+    (key,) = read(open_store(root, "language-models"), "replicates")["key"].to_pylist()
+    evaluate = ["evaluate", str(root), key, "--set", "p_ignore=0.5 sequences=5"]
+    export = ["export", str(root), key, "--format", "safetensors", "--out", str(tmp_path / "out")]
+    for words in (["trace", str(root), key], ["glitches", str(root), key], ["rerun", str(root), key], evaluate, export):
+        assert f"{key} is a pretrained language model" in fails(words, capsys)

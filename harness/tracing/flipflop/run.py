@@ -61,6 +61,11 @@ class Wanted:
         for option, value in counts.items():
             if value is not None and value < 1:
                 raise StudyError(f"{option} {value} must be at least 1")
+        support = self.how.search.support
+        if self.how.strings < support:
+            raise StudyError(
+                f"--strings {self.how.strings} must be at least {support}: a set of events is scored on that many strings"
+            )
         if not 0 <= self.seed <= 2**63 - self.corpora:  # the last corpus has the seed `seed + corpora - 1`
             raise StudyError(f"--seed {self.seed} must be at least 0 and, with --corpora {self.corpora}, below 2^63")
 
@@ -199,8 +204,9 @@ def _summary_rows(sreps: Sequence[float]) -> Rows:
 
 def _interval(values: Sequence[float]) -> str:
     interval = quantile_interval(values, 0.5)
-    high = f"{interval.high:.3f}" if math.isfinite(interval.high) else "1"  # it is a share
-    return f"{np.median(values):.3f} [{interval.low:.3f}, {high}]"
+    if not math.isfinite(interval.high):  # with so few values both ends are open
+        return f"{np.median(values):.3f}, too few for an interval"
+    return f"{np.median(values):.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def _shown(glitch: Glitch, event: int) -> str:

@@ -42,8 +42,10 @@ class Settings:
         for name, values in choices.items():
             if getattr(self, name) not in values:
                 raise StudyError(f"{name} = {getattr(self, name)!r} must be one of {', '.join(values)}")
-        if self.strings < 1 or not 0 < self.rate <= 1:
-            raise StudyError(f"strings = {self.strings} must be at least 1 and rate = {self.rate} in 0 … 1, 0 excluded")
+        if self.strings < 1:
+            raise StudyError(f"strings = {self.strings} must be at least 1")
+        if not 0 < self.rate <= 1:
+            raise StudyError(f"rate = {self.rate} must be above 0 and at most 1")
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,6 @@ def searched(given: Evidence, prompt: Prompt, how: Search) -> Trace:
     causes = search(given.same, given.hit, torch.arange(prompt.query).tolist(), how)
     if not causes:
         raise StudyError(
-            f"no event stands in {how.support} of the {len(given.hit)} strings: make more strings or ask for less support"
+            f"no event of the prompt is in at least {how.support} of the {len(given.hit)} strings: give more strings"
         )
     return Trace(causes, given.preserved)

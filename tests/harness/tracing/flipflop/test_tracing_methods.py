@@ -233,6 +233,6 @@ def test_settings_and_traces_that_cannot_be():
         Settings(strings=0)
     defect, prompt = planted("absolute")
     given = evidence(defect, prompt, Settings(strings=20), 0)
-    with pytest.raises(ValueError, match="no event stands in 32 of the 20 strings"):
+    with pytest.raises(ValueError, match="no event of the prompt is in at least 32 of the 20 strings"):
         searched(given, prompt, Search())
     assert isinstance(prompt.task, FlipFlop)

@@ -127,7 +127,9 @@ def test_all_replicates_and_models_without_attention(store, capsys):
     main(["trace", str(store.root).removesuffix("/tiny"), "all", "--glitches", "1", "--events", "1", "--set", "dense", *QUICK])
     said = capsys.readouterr().out
     assert "attention is left out: it looks into causal transformers" in said
-    assert "(median of 1 glitch)" in said
+    assert ", too few for an interval (median of 1 glitch)" in said
+    assert ", too few for an interval (4 replicates)" in said
+    assert "[0.000, 1]" not in said
     assert "median S_rep over replicates" in said
     assert "(4 replicates)" in said
     assert "(2 replicates)" in said  # of attention
@@ -158,6 +160,7 @@ def test_what_cannot_be_traced_is_one_sentence(store, tmp_path, capsys):
     assert "--glitches 0 must be at least 1" in fails(["trace", root, key, "--glitches", "0"], capsys)
     assert "--corpora 0 must be at least 1" in fails(["trace", root, key, "--corpora", "0"], capsys)
     assert f"--seed {2**63 - 1} must be " in fails(["trace", root, key, "--seed", str(2**63 - 1), "--corpora", "2"], capsys)
+    assert "--strings 31 must be at least 32" in fails(["trace", root, key, "--strings", "31"], capsys)
     assert "strings = 0 must be at least 1" in fails(["trace", root, key, "--strings", "0"], capsys)
     assert "no key of the 4 replicates" in fails(["trace", root, "zz", *QUICK], capsys)
 

@@ -99,6 +99,44 @@ def load(
 
     Raises StudyError or StoreError with one sentence.
     """
+    own, beside, wanted = _columns(table, columns, conditions)
+    if table == "failures" and config:
+        raise StudyError("a row of failures is of a pack, which has no settings of its own: leave config out")
+    opened = open_store(store, chosen_study(os.fspath(store), study, "load", f", {table!r}"))
+    filter = _expression(table, filters, {name: value for name, value in conditions.items() if name in own})
+    about = {name: value for name, value in conditions.items() if name not in own}
+    needed = [name for name in wanted if name in own]
+    joined = [name for name in wanted if name not in own]
+    if table == "replicates":
+        by_name = "condition" in wanted or "condition" in str(filter)  # a condition's name is that of the newest plan
+        kept = list(dict.fromkeys([*wanted, "config"])) if config else wanted
+        rows = read(opened, table) if by_name else read(opened, table, list(dict.fromkeys([*kept, "key"])), filter)
+        rows = _counting(opened, rows, planned)
+        if by_name:
+            rows = as_planned(opened, rows)
+            rows = rows if filter is None else rows.filter(filter)
+        configs = rows["config"] if config else None
+    elif joined or about or config:
+        used = [name for name in beside if name in joined or name in about or (config and name == "config")]
+        replicates = _counting(opened, read(opened, "replicates", [*ROW, *used]), planned)
+        if "condition" in used:
+            replicates = as_planned(opened, replicates)
+        if about:
+            replicates = replicates.filter(_expression("replicates", None, about))
+        packs = set(replicates["pack"].unique().to_pylist()) if about else None  # no other file is opened
+        rows = read(opened, table, [*needed, *(name for name in ROW if name not in needed)], filter, replicates, packs)
+        rows, configs = _with_columns(rows, replicates, joined, bool(config))
+    else:
+        winning = None if table == "failures" else _counting(opened, read(opened, "replicates", ROW), planned)
+        rows, configs = read(opened, table, needed, filter, winning), None
+    rows = rows.select(wanted)
+    return LoadedRows(rows if configs is None else _with_settings(opened, rows, configs, config))
+
+
+def _columns(
+    table: str, columns: str | Sequence[str] | None, conditions: Iterable[str]
+) -> tuple[list[str], list[str], list[str]]:
+    """The columns of a table, those that `replicates` has beside them, and those that are wanted. StudyError for an unknown one."""
     if table not in SCHEMAS:
         raise StudyError(f"there is no table {table!r}; tables: {', '.join(TABLES)}{nearest(table, TABLES)}")
     own = SCHEMAS[table].names
@@ -108,39 +146,7 @@ def load(
         if name not in own and name not in beside:
             where, known = f"{table} and replicates" if beside else table, [*own, *beside]
             raise StudyError(f"there is no column {name!r} in {where}; columns: {', '.join(known)}{nearest(name, known)}")
-    if table == "failures" and config:
-        raise StudyError("a row of failures is of a pack, which has no settings of its own: leave config out")
-    opened = open_store(store, chosen_study(os.fspath(store), study, "load", f", {table!r}"))
-    filter = _expression(table, filters, {name: value for name, value in conditions.items() if name in own})
-    about = {name: value for name, value in conditions.items() if name not in own}
-    needed = [name for name in wanted if name in own]
-    joined = [name for name in wanted if name not in own]
-    if table in ("replicates", "failures") or not (joined or about or config):
-        more = ["config"] if config and "config" not in wanted else []
-        if table == "failures":
-            rows = read(opened, table, needed, filter)
-        elif table != "replicates":
-            rows = read(opened, table, needed, filter, _counting(opened, read(opened, "replicates", ROW), planned))
-        elif "condition" in wanted or "condition" in str(filter):
-            rows = as_planned(opened, _counting(opened, read(opened, table), planned))
-            rows = (rows if filter is None else rows.filter(filter)).select([*needed, *more])
-        else:
-            rows = read(opened, table, list(dict.fromkeys([*needed, *more, "key"])), filter)
-            rows = _counting(opened, rows, planned).select([*needed, *more])
-        return LoadedRows(_with_settings(opened, rows.select(wanted), rows["config"], config) if config else rows)
-    used = [name for name in beside if name in joined or name in about or (config and name == "config")]
-    replicates = _counting(opened, read(opened, "replicates", [*ROW, *used]), planned)
-    if "condition" in used:
-        replicates = as_planned(opened, replicates)
-    if about:
-        replicates = replicates.filter(_expression("replicates", None, about))
-    packs = set(replicates["pack"].unique().to_pylist()) if about else None  # no other file is opened
-    rows = read(opened, table, [*needed, *(name for name in ROW if name not in needed)], filter, replicates, packs)
-    replicates = replicates.take(_places(rows, replicates))  # now one of each row
-    for name in joined:
-        rows = rows.append_column(SCHEMAS["replicates"].field(name), replicates[name])
-    rows = rows.select(wanted)
-    return LoadedRows(_with_settings(opened, rows, replicates["config"], config) if config else rows)
+    return own, beside, wanted
 
 
 def _counting(store: Store, replicates: pa.Table, planned: bool) -> pa.Table:
@@ -208,6 +214,16 @@ def _misfit(table: str, problem: str) -> str:
             "beside the filters"
         )
     return f"the filters name a column {name!r} that {table} lacks; its columns: {', '.join(columns)}{nearest(name, columns)}"
+
+
+def _with_columns(
+    rows: pa.Table, replicates: pa.Table, columns: Sequence[str], with_config: bool
+) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    """Append columns of `replicates`, each row's own; beside these, each row's configuration as JSON where it is asked for."""
+    of_rows = replicates.take(_places(rows, replicates))
+    for name in columns:
+        rows = rows.append_column(SCHEMAS["replicates"].field(name), of_rows[name])
+    return rows, of_rows["config"] if with_config else None
 
 
 def _places(rows: pa.Table, replicates: pa.Table) -> pa.Array:

@@ -42,10 +42,17 @@ class Estimate:
     weights_meanwhile: int = 0
 
 
-def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Mapping[str, int] | None = None) -> Estimate:
+def estimate(
+    plan: Plan,
+    rates: Mapping[str, float],
+    slots: int = 1,
+    weights: Mapping[str, int] | None = None,
+    saved: Mapping[str, float] | None = None,
+) -> Estimate:
     """The cost of what a plan misses.
 
     rates: seconds that a replicate takes on one slot, evaluation included; weights: bytes of its file of weights; both by `plan.shape`.
+    saved: seconds of the training that a pack's checkpoint holds, by pack id.
 
     `weights` is read only where the study keeps some, or later stages need them. With keep: tail(n) at most n of a condition's missing
     replicates stay. ValueError for a signature without a number.
@@ -58,6 +65,7 @@ def estimate(plan: Plan, rates: Mapping[str, float], slots: int = 1, weights: Ma
     taken = taken_from(plan.study.conditions)
     for pack in plan.packs:
         pack_seconds = _measured(rates, pack.shape, "seconds per replicate") * len(pack.replicates)
+        pack_seconds -= (saved or {}).get(pack.id, 0.0)
         seconds += pack_seconds
         by_stage.setdefault(pack.stage, []).append(pack_seconds)
         tables += sum(FILE_BYTES.values())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import harness.training.checkpoint as checkpoints
 from harness.announce import announce
 from harness.planning.amounts import size
 from harness.planning.cost import estimate, rows_of
@@ -33,6 +34,21 @@ def test_an_estimate_counts_what_is_missing():
     assert (half.replicates, half.slot_hours, half.tables * 2) == (4, 0.1, whole.tables)
     with pytest.raises(ValueError, match="no measured seconds"):
         estimate(planned, {})
+
+
+def test_steps_that_an_interrupted_pack_has_saved_are_not_to_do_again(tmp_path):
+    study = load(write_study(tmp_path), [f"store={tmp_path / 'runs'}", "device=cpu"])
+    executor = executor_of(study)
+    before = prepare(study, executor)
+    begun, steps = before.plan.packs[0], 30
+    checkpoints.write(before.store, begun.id, steps, {}, {})
+    after = prepare(study, executor)
+    executor.close()
+    rate = after.rates[begun.shape]
+    assert {pack.id for pack in after.plan.packs} == {pack.id for pack in before.plan.packs}
+    saved = steps * rate.step_s * len(begun.replicates) / rate.size
+    assert (before.cost.slot_hours - after.cost.slot_hours) * 3600 == pytest.approx(saved, rel=1e-6)
+    assert after.cost.replicates == before.cost.replicates
 
 
 KEPT = [("none", 0, 0), ("all", 8000, 8000), ("tail(3)", 3000, 8000), ("'steps(0, 1)'", 24000, 24000)]

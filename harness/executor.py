@@ -53,7 +53,7 @@ class KindsExecutor(Executor, Protocol):
     """An executor whose slots are of several kinds."""
 
     say: Callable[[str], None]
-    most: Mapping[str, int]
+    most_slots: Mapping[str, int]
     """The largest number of slots that there were of each kind, by its name."""
 
     def kinds(self) -> list[Kind]:

@@ -79,7 +79,7 @@ def run_packs(
     dispatch = Dispatch(packs, store, progress, Leases(store, leases), interrupt.requested)
     try:
         with dispatch.leases.renewing():
-            while dispatch.left() and not interrupt.requested():
+            while dispatch.packs_left() and not interrupt.requested():
                 pack = dispatch.next()
                 if pack is None:
                     time.sleep(_WAIT_S)

@@ -74,7 +74,8 @@ class Cluster:
     """A connection to the cluster of RAY_ADDRESS, or to one of this machine that ends with the process.
 
     device: auto | cpu | cuda; leases: whether other drivers' are heeded; say: told what is waited for; kinds: of slots, () for a single one
-    of all that `device` names. slots: the most that the cluster had; most: the same by the name of the kind; now: those that it has.
+    of all that `device` names. slots: the most that the cluster had; most_slots: the same by the name of the kind; slots_now: those that
+    it has.
     asked(): whether the person wants to stop while packs are measured.
     """
 
@@ -88,8 +89,8 @@ class Cluster:
         self.device = ("cuda" if has_gpus else "cpu") if device == "auto" else device.partition(":")[0]
         self.placement = Placement(tuple(kinds) or (Kind(self.device),))
         self.device = self.placement.kinds[0].device
-        self.most: dict[str, int] = {}
-        self.now: dict[str, int] = {}
+        self.most_slots: dict[str, int] = {}
+        self.slots_now: dict[str, int] = {}
         self.count_slots()
         if not self.slots:
             ray.shutdown()
@@ -101,28 +102,28 @@ class Cluster:
             wanted, other = ("GPU", "device=cpu") if self.device == "cuda" else ("CPU", "a cluster that has some")
             raise StudyError(f"device={device} but the Ray cluster has no {wanted}: use {other}")
         for kind in self.placement.kinds:
-            if not self.most[kind.name]:
+            if not self.most_slots[kind.name]:
                 say(f"no node of the Ray cluster has the slots {kind.name}: nothing is planned for them")
         self._idle: list[_Worker] = []
         self._metrics: Metrics | None = None
 
     @property
     def slots(self) -> int:
-        return sum(self.most.values())
+        return sum(self.most_slots.values())
 
     def kinds(self) -> list[Kind]:
         """The kinds of slots that the cluster has had."""
-        return [kind for kind in self.placement.kinds if self.most[kind.name]]
+        return [kind for kind in self.placement.kinds if self.most_slots[kind.name]]
 
     def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
-        return self._once(lambda actor: actor.measure.remote(pack), kind)
+        return self._answer(lambda actor: actor.measure.remote(pack), kind)
 
     def machine(self, kind: Kind | None = None) -> str:
         """The device of a slot, by name; each kind is asked once."""
         kind = kind or self.placement.kinds[0]
         if kind.name not in self._machines:
             here = self._own and kind.device == "cpu"
-            self._machines[kind.name] = machine("cpu") if here else self._once(lambda actor: actor.machine.remote(), kind)
+            self._machines[kind.name] = machine("cpu") if here else self._answer(lambda actor: actor.machine.remote(), kind)
         return self._machines[kind.name]
 
     def room(self, kind: Kind | None = None) -> int:
@@ -132,7 +133,7 @@ class Cluster:
             from harness.planning.throughput import room_of
 
             return room_of(max(0, kind.memory - _PROCESS))
-        return self._once(lambda actor: actor.room.remote(), kind)
+        return self._answer(lambda actor: actor.room.remote(), kind)
 
     def place(self, rates: Mapping[str, Rate], rooms: Mapping[str, int]) -> None:
         """Keep the measured rates and rooms, which decide where a pack may run."""
@@ -150,12 +151,14 @@ class Cluster:
     def count_slots(self) -> None:
         """Count the slots of all nodes there are.
 
-        Slots of nodes that are gone still count in `most`: a worker that waits for one makes an autoscaler bring it.
+        Slots of nodes that are gone still count in `most_slots`: a worker that waits for one makes an autoscaler bring it.
         """
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        self.now = {kind.name: sum(kind.slots(node) for node in nodes) for kind in self.placement.kinds}
+        self.slots_now = {kind.name: sum(kind.slots(node) for node in nodes) for kind in self.placement.kinds}
         asked = {kind.name: kind.count or 0 for kind in self.placement.kinds}
-        self.most = {name: max(count, asked[name], self.most.get(name, 0)) for name, count in self.now.items()}
+        self.most_slots = {
+            name: max(count, asked[name], self.most_slots.get(name, 0)) for name, count in self.slots_now.items()
+        }
 
     def metrics(self, study: str) -> Metrics:
         """The study's metrics, registered once a driver."""
@@ -192,7 +195,7 @@ class Cluster:
             self._idle.remove(worker)
             ray.kill(worker.actor)
 
-    def _once(self, call: Callable[[Any], Any], kind: Kind | None = None) -> Any:
+    def _answer(self, call: Callable[[Any], Any], kind: Kind | None = None) -> Any:
         """The answer of one worker, or of another if it dies. KeyboardInterrupt where the person asks to stop meanwhile."""
         kind = kind or self.placement.kinds[0]
         for _ in range(_TRIES):
@@ -206,7 +209,7 @@ class Cluster:
                 if not said and time.monotonic() - began > _SAY_S and not _has_place(worker):
                     said = True
                     self.count_slots()
-                    has = self.now[kind.name]
+                    has = self.slots_now[kind.name]
                     why = f"others hold the {has} that it has" if has else "it has none yet"
                     self.say(f"waiting for a free {words_of(kind)} of the Ray cluster: {why}")
             try:
@@ -236,8 +239,8 @@ class _Run:
         self.watch = Watch()
         self.numbers = itertools.count()
         self.looked = self.polled = 0.0
-        self.left: dict[str, float] = {}
-        self.left_at = -math.inf
+        self.seconds_left: dict[str, float] = {}
+        self.seconds_left_at = -math.inf
         self.said = False
 
     def until_done(self) -> list[Outcome]:
@@ -251,7 +254,7 @@ class _Run:
     def _carry(self) -> None:
         """Give packs to workers and take them back, until none is left or the person asks to stop."""
         deadline = None
-        while self.running or (self.dispatch.left() and not self.interrupt.requested()):
+        while self.running or (self.dispatch.packs_left() and not self.interrupt.requested()):
             if self.interrupt.requested():
                 deadline = deadline or time.monotonic() + _STOP_S
                 self.board.stop.remote()
@@ -280,14 +283,14 @@ class _Run:
         if len(placement.kinds) == 1:
             self._fill_kind(placement.kinds[0], None)
             return
-        if time.monotonic() - self.left_at > POLL_S:  # not every time: it adds up the whole queue
-            self.left, self.left_at = self._left(), time.monotonic()
+        if time.monotonic() - self.seconds_left_at > POLL_S:  # not every time: it adds up the whole queue
+            self.seconds_left, self.seconds_left_at = self._seconds_left(), time.monotonic()
         for kind in placement.kinds:
-            self._fill_kind(kind, lambda pack, kind=kind: placement.rank(pack, kind, self.left))  # type: ignore[misc]
+            self._fill_kind(kind, lambda pack, kind=kind: placement.rank(pack, kind, self.seconds_left))  # type: ignore[misc]
 
     def _fill_kind(self, kind: Kind, rank: Callable[[Pack], int | None] | None) -> None:
         """Give packs to the free slots of a kind."""
-        free = self.cluster.most[kind.name] - sum(run.worker.kind == kind for run in self.running.values())
+        free = self.cluster.most_slots[kind.name] - sum(run.worker.kind == kind for run in self.running.values())
         for _ in range(free):
             pack = self.dispatch.next(rank)
             if pack is None:
@@ -306,14 +309,14 @@ class _Run:
         self.running[reference] = _Running(number, worker, pack, now)
         self.metrics.started(pack.id)
 
-    def _left(self) -> dict[str, float]:
+    def _seconds_left(self) -> dict[str, float]:
         """Seconds until each kind has done its packs, by name."""
         running: dict[str, float] = {}
         for run in self.running.values():
             steps = run.pack.steps - run.step
             seconds = steps * self.progress.step_seconds(run.pack.id)
             running[run.worker.kind.name] = running.get(run.worker.kind.name, 0.0) + seconds
-        return time_left(self.cluster.placement, self.dispatch.queued(), running, self.cluster.now)
+        return time_left(self.cluster.placement, self.dispatch.queued(), running, self.cluster.slots_now)
 
     def _take(self, reference: Any) -> _Running:
         run = self.running.pop(reference)
@@ -368,7 +371,7 @@ class _Run:
         """Let idle workers take packs whose own workers have no place yet, once everything is given out."""
         waiting = [reference for reference, run in self.running.items() if not run.worker.node]
         idle, placement = self.cluster.idle() if waiting else [], self.cluster.placement
-        left = self._left() if idle and len(placement.kinds) > 1 else {}
+        left = self._seconds_left() if idle and len(placement.kinds) > 1 else {}
         for reference in waiting:
             pack = self.running[reference].pack
             suits = next((kind for kind in idle if placement.rank(pack, kind, left) is not None), None)
@@ -384,7 +387,7 @@ class _Run:
             return
         now = time.monotonic()
         sizes = {run.pack.id: len(run.pack.replicates) for run in self.running.values()}
-        self.metrics.poll(sizes, steps, self.dispatch.left())
+        self.metrics.poll(sizes, steps, self.dispatch.packs_left())
         self._started(now)
         silent = self.watch.silent(now)
         for reference in [reference for reference, run in self.running.items() if run.pack.id in silent]:

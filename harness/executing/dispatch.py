@@ -64,7 +64,7 @@ class Dispatch:
         self._returned: set[str] = set()  # given back by the store once
         self._refused = 0  # in a row
 
-    def left(self) -> int:
+    def packs_left(self) -> int:
         """Packs that wait here or run elsewhere."""
         return len(self._queue) + len(self._waiting) + len(self._elsewhere)
 
@@ -300,7 +300,7 @@ class Dispatch:
             self._queue.append(pack)
             return
         self._end(pack, outcome)
-        if self._refused >= _LOST and self.left():
+        if self._refused >= _LOST and self.packs_left():
             self.progress.say(f"the store took none of {self._refused} packs in a row: nothing more is started")
             self._queue, self._waiting, self._elsewhere = [], [], []
 

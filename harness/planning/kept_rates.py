@@ -50,7 +50,7 @@ class KeptRates:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            self._once(f"a kept measurement can't be used and is measured again ({path}: {error})")
+            self._say_once(f"a kept measurement can't be used and is measured again ({path}: {error})")
             return None
 
     def keep(self, pack: Pack, machine: str, rate: Rate) -> None:
@@ -65,7 +65,7 @@ class KeptRates:
             temporary.write_text(canonical({"key": key, "rate": asdict(rate)}))
             os.replace(temporary, path)
         except OSError as error:
-            self._once(f"measurements can't be kept for the next command: {error}")
+            self._say_once(f"measurements can't be kept for the next command: {error}")
 
     def _path(self, key: Tree) -> Path:
         return self._root / f"{digest(key, 32)}.json"
@@ -78,7 +78,7 @@ class KeptRates:
                 with contextlib.suppress(FileNotFoundError):  # another command thins out too
                     path.unlink()
 
-    def _once(self, text: str) -> None:
+    def _say_once(self, text: str) -> None:
         if not self._said:
             self._said = True
             self._say(text)

@@ -182,7 +182,7 @@ def measure_kinds(
         steps = condition.steps
         taken = []
         for kind in executor.kinds():
-            count, room = executor.most[kind.name], rooms[kind.name]
+            count, room = executor.most_slots[kind.name], rooms[kind.name]
             size = kind.pack or study.pack_size or _settled_size(settled.get(name, ()), kind)
             largest = -(-replicates // count)
             of_size = _trial_pack(study, name, condition, numerics_on(numerics, kind.name), kind.name)

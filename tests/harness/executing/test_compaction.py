@@ -127,7 +127,7 @@ def test_a_pack_whose_rows_were_compacted_is_not_trained_by_the_driver_that_wait
     monkeypatch.setattr("harness.executing.dispatch._LOOK_S", -1.0)
     assert second.next() is None
     assert [outcome.status for outcome in second.outcomes] == ["committed"]
-    assert second.left() == 0
+    assert second.packs_left() == 0
 
 
 def test_a_driver_killed_at_any_moment_of_it_loses_nothing_and_the_next_run_finishes(many, tmp_path, monkeypatch):

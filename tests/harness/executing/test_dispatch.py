@@ -42,7 +42,7 @@ def test_an_idle_worker_that_was_killed_costs_its_next_pack_a_second(store, pack
     dispatch = dispatch_of([packs[1]], store)
     dispatch.died(dispatch.next(), "died", "node", (), RAY, "gpu-7", heard=False)
     assert dispatch.next() is None
-    assert dispatch.left() == 1
+    assert dispatch.packs_left() == 1
     assert [each.id for each in dispatch.queued()] == [packs[1].id]
     clock[0] += 1
     assert dispatch.next().id == packs[1].id
@@ -70,7 +70,7 @@ def test_packs_outlast_a_node_whose_memory_other_processes_use(store, packs, cap
 
 def test_a_pack_that_can_never_begin_is_recorded_whole(store, packs, clock):
     dispatch = dispatch_of([packs[0]], store)
-    while dispatch.left():
+    while dispatch.packs_left():
         if (each := dispatch.next()) is not None:
             dispatch.died(each, "oom", "0a1b", (), "the node ran low on memory", "gpu-7", heard=False)
         clock[0] += 1

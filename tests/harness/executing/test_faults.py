@@ -53,7 +53,7 @@ def test_a_pack_of_another_driver_is_left_to_it_and_the_person_is_told_once(stor
     assert dispatch.next() == packs[1]
     assert [dispatch.next(), dispatch.next()] == [None, None]
     assert capsys.readouterr().out.count("one pack is run by another driver of this study") == 1
-    assert dispatch.left() == 1
+    assert dispatch.packs_left() == 1
     _other(store, packs[0], seconds=-1)
     assert dispatch.next() == packs[0]
 
@@ -80,7 +80,7 @@ def test_what_another_driver_commits_meanwhile_is_counted_before_the_queue_is_em
     assert dispatch.progress.packs_ended == 2
     assert dispatch.progress.seconds_left() == pytest.approx(50)
     assert {outcome.pack for outcome in dispatch.outcomes} == {packs[0].id, packs[1].id}
-    assert dispatch.left() == 0
+    assert dispatch.packs_left() == 0
 
 
 def test_a_file_under_a_packs_name_that_lacks_its_rows_is_not_taken_for_it(store, packs):
@@ -292,7 +292,7 @@ def test_a_commit_ends_the_row_of_packs_that_the_store_refused(store):
     for status in ("unstored", "unstored", "committed", "unstored"):
         each = dispatch.next()
         dispatch.ended(each, Outcome(each.id, status, 1, message="gone"))
-    assert dispatch.left() == 5
+    assert dispatch.packs_left() == 5
     assert dispatch.next() == packs[4]
 
 

@@ -28,7 +28,7 @@ class _Executor:
     device = "cpu"
 
     def __init__(self, seconds, memory=100, rooms=(10_000, 1_000)):
-        self.most, self.slots = {GPU.name: 4, CPU.name: 8}, 12
+        self.most_slots, self.slots = {GPU.name: 4, CPU.name: 8}, 12
         self.seconds, self.memory, self.rooms = seconds, memory, dict(zip((GPU.name, CPU.name), rooms, strict=True))
         self.said, self.asked, self.placed = [], [], None
 

@@ -21,7 +21,7 @@ REGISTRIES = {  # one a floor: where general code learns which families there ar
     "models": "models/__init__.py",
     "harness/probes": "harness/probes/registry.py",
     "harness/experiments": "harness/experiments/built_in.py",
-    "launch/cli": "launch/cli/__init__.py",
+    "launch/cli": "launch/cli/family_commands.py",
     "results/claims": "results/claims/__init__.py",
     "results/report": "results/report/family_sections.py",
 }

@@ -8,7 +8,7 @@ import click
 
 from launch.cli import explain, maintain, read, run, share, watch
 from launch.cli.arguments import ALLOW, OVERRIDES
-from launch.cli.flipflop import EXPLAIN as FLIPFLOP
+from launch.cli.family_commands import EXPLAIN
 from launch.families import find_family, find_study
 from results.errors import tell
 from results.terminal import say, warnings_said
@@ -18,7 +18,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Run": (run.studies, run.init, run.show, run.plan, run.estimate, run.run, run.retry),
     "Watch": (watch.status, watch.watch, watch.failures),
     "Read": (read.report, read.claims, read.compare, read.spread),
-    "Explain": (explain.probe, *FLIPFLOP),
+    "Explain": (explain.probe, *EXPLAIN),
     "Share": (share.import_, share.publish, share.dashboard, share.export),
     "Maintain": (maintain.merge, maintain.verify, maintain.compact, maintain.rerun, maintain.evaluate, maintain.completion),
 }

@@ -10,6 +10,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -106,6 +107,31 @@ def conform(table: str, rows: pa.Table) -> pa.Table:
         raise ValueError(f"rows for table {table!r} do not fit its schema: {error}") from error
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What is read of the file at `path`: these columns of those rows of a table that pass the filter."""
+
+    path: str
+    table: str
+    columns: list[str]
+    filter: pa.compute.Expression | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def cure(self) -> str:
+        return (
+            f"move it out of the store, with replicates/{self.name} if there is one, and run the study again for what it held"
+        )
+
+    def unreadable(self, error: Exception) -> DamagedFile:
+        return DamagedFile(
+            f"{self.path} can't be read as a Parquet file of table {self.table!r} ({reason(error)}); {self.cure}"
+        )
+
+
 def read_file(
     filesystem: pyarrow.fs.FileSystem, path: str, table: str, columns: list[str], filter: pa.compute.Expression | None = None
 ) -> pa.Table:
@@ -114,40 +140,9 @@ def read_file(
     Raises DamagedFile, naming the file, where it is truncated, has another schema or is not named for its pack, and StoreError where the
     store does not hand it out, which is no fault of the file.
     """
-    name = path.rpartition("/")[2]
-    cure = f"move it out of the store, with replicates/{name} if there is one, and run the study again for what it held"
-
-    def unreadable(error: Exception) -> DamagedFile:
-        return DamagedFile(f"{path} can't be read as a Parquet file of table {table!r} ({reason(error)}); {cure}")
-
-    def fragment(*of: object) -> "pa.dataset.ParquetFileFragment":
-        from pyarrow import dataset  # here: with it comes pandas, which takes a report 0.3 s to load
-
-        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        return dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
-
-    def checked(source: pa.NativeFile, *same: object) -> pa.Table:
-        """The rows of a file that is open in `source`; same: what a fragment of it is made of."""
-        rows = _rows(source, partial(fragment, *same), path, table, columns, filter, cure)
-        _refuse_impossible(rows, path, table, cure)
-        return rows
-
-    def of_bytes(data: bytes) -> pa.Table:
-        batch = from_file(data, table) if filter is None else None
-        if batch is not None and not nulls_where_none_may_be(batch, table) and not impossible(batch):
-            return pa.Table.from_batches([batch]).select(columns)
-        if state(data) == "damaged":
-            raise unreadable(ValueError(_CHANGED))
-        return checked(pa.BufferReader(data), pa.py_buffer(data))
-
+    wanted = _Wanted(path, table, columns, filter)
     try:
-        small = _small_local(path) if isinstance(filesystem, pyarrow.fs.LocalFileSystem) else None
-        if small is not None:
-            rows = of_bytes(small)
-        else:
-            refuse_special(filesystem, path)
-            with filesystem.open_input_file(path) as source:
-                rows = of_bytes(source.read()) if source.size() <= _WHOLE else checked(source, path, filesystem)
+        rows = _of_file(filesystem, wanted)
     except DamagedFile:
         raise
     except FileNotFoundError as error:
@@ -155,26 +150,66 @@ def read_file(
     except PermissionError as error:
         raise StoreError(f"{path} can't be read ({reason(error)})") from error
     except (pa.ArrowException, IsADirectoryError) as error:
-        raise unreadable(error) from error
+        raise wanted.unreadable(error) from error
     except OSError:  # bytes that are no Parquet file, or a store that did not answer: read alone, the bytes tell
         data = pa.py_buffer(content(filesystem, path))
         try:
-            rows = checked(pa.BufferReader(data), data)
+            rows = _checked(wanted, pa.BufferReader(data), data)
         except DamagedFile:
             raise
         except (pa.ArrowException, OSError) as error:
-            raise unreadable(error) from error
-    if table != "failures" and "pack" in columns and not name.startswith(COMPACTED):
-        packs = rows["pack"].unique().to_pylist()
-        stem = name.removesuffix(SUFFIX)
-        added = (
-            table == "probes" and len(packs) == 1 and stem.startswith(f"{packs[0]}.")
-        )  # <pack>.<probe>, by `results.rows.probe_values`
-        if packs and packs != [stem] and not added:
-            raise DamagedFile(
-                f"{path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {cure}"
-            )
+            raise wanted.unreadable(error) from error
+    if table != "failures" and "pack" in columns:
+        _refuse_other_packs(wanted, rows["pack"].unique().to_pylist())
     return rows
+
+
+def _of_file(filesystem: pyarrow.fs.FileSystem, wanted: _Wanted) -> pa.Table:
+    """The rows, with what pyarrow and the file system raise. A small file is read whole, and its digest checked."""
+    small = _small_local(wanted.path) if isinstance(filesystem, pyarrow.fs.LocalFileSystem) else None
+    if small is not None:
+        return _of_bytes(wanted, small)
+    refuse_special(filesystem, wanted.path)
+    with filesystem.open_input_file(wanted.path) as source:
+        if source.size() <= _WHOLE:
+            return _of_bytes(wanted, source.read())
+        return _checked(wanted, source, wanted.path, filesystem)
+
+
+def _of_bytes(wanted: _Wanted, data: bytes) -> pa.Table:
+    """The rows of a file with these bytes: its second copy, if it has one that will do."""
+    batch = from_file(data, wanted.table) if wanted.filter is None else None
+    if batch is not None and not nulls_where_none_may_be(batch, wanted.table) and not impossible(batch):
+        return pa.Table.from_batches([batch]).select(wanted.columns)
+    if state(data) == "damaged":
+        raise wanted.unreadable(ValueError(_CHANGED))
+    return _checked(wanted, pa.BufferReader(data), pa.py_buffer(data))
+
+
+def _checked(wanted: _Wanted, source: pa.NativeFile, *same: object) -> pa.Table:
+    """The rows of a file that is open in `source`; same: what a fragment of it is made of."""
+    rows = _rows(wanted, source, partial(_fragment, *same))
+    _refuse_impossible(rows, wanted.path, wanted.table, wanted.cure)
+    return rows
+
+
+def _fragment(*of: object) -> "pa.dataset.ParquetFileFragment":
+    from pyarrow import dataset  # here: with it comes pandas, which takes a report 0.3 s to load
+
+    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    return dataset.ParquetFileFormat(default_fragment_scan_options=options).make_fragment(*of)
+
+
+def _refuse_other_packs(wanted: _Wanted, packs: list[str]) -> None:
+    """Raise DamagedFile for a file that is not named for the pack of its rows. Compacted files hold many packs."""
+    stem = wanted.name.removesuffix(SUFFIX)
+    if not packs or packs == [stem] or wanted.name.startswith(COMPACTED):
+        return
+    if wanted.table == "probes" and len(packs) == 1 and stem.startswith(f"{packs[0]}."):
+        return  # <pack>.<probe>, by `results.rows.probe_values`
+    raise DamagedFile(
+        f"{wanted.path} holds rows of pack {packs[0]}, and a file is named for its pack; rename it back or {wanted.cure}"
+    )
 
 
 def read_local_files(paths: Sequence[str], table: str, columns: list[str]) -> list[pa.Table]:
@@ -267,16 +302,9 @@ def _indexed(source: pa.NativeFile, file: pyarrow.parquet.ParquetFile, columns: 
     return indexed
 
 
-def _rows(
-    source: pa.NativeFile,
-    fragment: "Callable[[], pa.dataset.ParquetFileFragment]",
-    path: str,
-    table: str,
-    columns: list[str],
-    filter: pa.compute.Expression | None,
-    cure: str,
-) -> pa.Table:
+def _rows(wanted: _Wanted, source: pa.NativeFile, fragment: "Callable[[], pa.dataset.ParquetFileFragment]") -> pa.Table:
     """`read_file` without the checks of packs and values. `source` and `fragment()` are the same file."""
+    path, table, columns, filter, cure = wanted.path, wanted.table, wanted.columns, wanted.filter, wanted.cure
     schema = SCHEMAS[table]
     size = _check_footer(source, path, cure)
     file = pa.parquet.ParquetFile(source, page_checksum_verification=True)

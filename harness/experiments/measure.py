@@ -8,7 +8,6 @@ then a run goes on between two of its results.
 import copy
 import datetime
 import os
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +31,10 @@ from harness.experiments.entries import (
     entry_from_json,
 )
 from harness.experiments.kept_arrays import keep
-from harness.experiments.saved_state import decode, encode, generators, set_generators
+from harness.experiments.saved_state import decode, encode
 from harness.experiments.script import run_script
 from harness.machine.device import describe, numerics
+from harness.machine.global_generators import generators, seed_everything, set_generators
 from harness.machine.provenance import columns
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack, Replicate
@@ -210,13 +210,6 @@ def _pausable(returned: Any) -> _Pausable | None:
 
 def _begun(entries: list[list[Entry]], seconds: float, pausable: _Pausable) -> Begun:
     return Begun(entries, seconds, pausable.save(), generators())
-
-
-def seed_everything(seed: int) -> None:
-    """Seed the global generators of Python, numpy and torch: a function that forgets its seed is the same in any pack."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
 
 
 def _experiment_of(replicate: Replicate) -> Experiment:

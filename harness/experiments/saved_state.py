@@ -1,6 +1,5 @@
 """What the `save` of a person's own experiment returns, as tensors and JSON for a checkpoint, and back: nothing is pickled."""
 
-import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor
 
 from harness.experiments.entries import BadResult
-from results.plain_values import Options, Tree
 
 
 def encode(value: Any, tensors: dict[str, Tensor], where: str = "what save() returned") -> list[Any]:
@@ -47,15 +45,3 @@ def decode(data: list[Any], tensors: Mapping[str, Tensor]) -> Any:
         items = [decode(item, tensors) for item in content]
         return tuple(items) if kind == "tuple" else items
     return content
-
-
-def generators() -> Tree:
-    """The state of the global generators of Python, numpy and torch, which a replicate may draw from."""
-    return {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
-
-
-def set_generators(state: Options) -> None:
-    """Go on drawing where `generators` was called."""
-    random.setstate(state["python"])
-    np.random.set_state(state["numpy"])
-    torch.set_rng_state(state["torch"])

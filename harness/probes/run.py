@@ -13,9 +13,11 @@ from typing import Any, cast
 from harness.exchange.replicate import find, trained_model
 from harness.executing.progress import with_progress
 from harness.machine.device import tune_allocator
+from harness.machine.global_generators import seeded
 from harness.probes import registry
 from harness.probes.checked_rows import checked_rows
 from harness.probes.probe import PairProbe, Probe, Rows
+from harness.probes.strings import SEED
 from harness.study.config import Condition, condition_of
 from harness.study.identity import describe, typed
 from harness.training import weights as artifacts
@@ -52,47 +54,55 @@ def run(
         raise StudyError(f"--strings {asked} must be at least 1")
     if figures is not None and chosen_probe.figures is None:
         raise StudyError(f"--figures {figures}: the {probe} probe has no figures: leave it out")
-    ended = [(store, row) for store in stores for row in as_planned(store, committed(store)).to_pylist()]
-    trained = [(store, row) for store, row in ended if "experiment" not in json.loads(row["config"])]
-    if ended and not trained:
-        raise StudyError(
-            f"probes look into trained models, and {', '.join(store.study for store in stores)} has experiments alone"
-        )
-    chosen = [(store, row) for store, row in trained if artifacts.stages_of(store, row["key"])]
-    if not chosen:
-        raise StudyError(
-            f"no replicate of {', '.join(store.study for store in stores)} has kept weights: run a study with keep: all or keep: tail(n), "
-            "or manyseeds rerun STORE KEY --keep weights"
-        )
-    suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, condition_of(row))]
-    if not suited:
-        raise StudyError(
-            f"the {probe} probe is for {chosen_probe.kind}, and none of the {len(chosen)} replicates with weights is one"
-        )
+    suited = _suited(stores, probe)
     tune_allocator()  # without it the monomials of a wide perceptron take three times as long
     for store in stores:
-        rows = [row for owner, row in suited if owner is store]
-        if rows:
-            paired = isinstance(chosen_probe, PairProbe)
-            add_rows = _compare if paired else _probe
-            lacking, fresh = add_rows(store, rows, probe, count, settings, say)
-            had, empty = len(rows) - lacking, lacking - fresh
-            if paired and max(Counter((row["config"], row["stage"]) for row in rows).values()) == 1:
-                say(f"{store.study}: {probe} compares replicates of one condition, and no condition has two with kept weights")
-                continue
-            say(
-                f"{store.study}: {probe} of {counted(fresh, 'replicate')} added, {had} had it{f', {empty} gave no rows' if empty else ''}"
-            )
-            if had and asked is not None and not paired:
-                say(
-                    f"  rows that were there keep their strings: to make them with {asked}, move the probe's files out of probes/ first"
-                )
+        if rows := [row for owner, row in suited if owner is store]:
+            _add_rows(store, rows, probe, count, settings, say, asked is not None)
         if figures is not None and chosen_probe.figures is not None:
             paths = chosen_probe.figures(store, Path(figures) / store.study)
             for path in paths:
                 say(f"  {path}")
             if not paths:
                 say(f"  nothing to draw: the {probe} probe has no figures of these replicates")
+
+
+def _suited(stores: Sequence[Store], probe: str) -> list[tuple[Store, Row]]:
+    """The finished replicates with kept weights that a probe is for, each with its store. StudyError where there are none."""
+    studies = ", ".join(store.study for store in stores)
+    ended = [(store, row) for store in stores for row in as_planned(store, committed(store)).to_pylist()]
+    trained = [(store, row) for store, row in ended if "experiment" not in json.loads(row["config"])]
+    if ended and not trained:
+        raise StudyError(f"probes look into trained models, and {studies} has experiments alone")
+    chosen = [(store, row) for store, row in trained if artifacts.stages_of(store, row["key"])]
+    if not chosen:
+        raise StudyError(
+            f"no replicate of {studies} has kept weights: run a study with keep: all or keep: tail(n), "
+            "or manyseeds rerun STORE KEY --keep weights"
+        )
+    suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, condition_of(row))]
+    if not suited:
+        kind = registry.probe(probe).kind
+        raise StudyError(f"the {probe} probe is for {kind}, and none of the {len(chosen)} replicates with weights is one")
+    return suited
+
+
+def _add_rows(
+    store: Store, rows: list[Row], probe: str, count: int, settings: Any, say: Callable[[str], None], counted_by_user: bool
+) -> None:
+    """Add the probe's rows to one study, and say of how many replicates. counted_by_user: the number of strings was asked for."""
+    paired = isinstance(registry.probe(probe), PairProbe)
+    lacking, fresh = (_compare if paired else _probe)(store, rows, probe, count, settings, say)
+    had, empty = len(rows) - lacking, lacking - fresh
+    if paired and max(Counter((row["config"], row["stage"]) for row in rows).values()) == 1:
+        say(f"{store.study}: {probe} compares replicates of one condition, and no condition has two with kept weights")
+        return
+    without = f", {empty} gave no rows" if empty else ""
+    say(f"{store.study}: {probe} of {counted(fresh, 'replicate')} added, {had} had it{without}")
+    if had and counted_by_user and not paired:
+        say(
+            f"  rows that were there keep their strings: to make them with {count}, move the probe's files out of probes/ first"
+        )
 
 
 def suits(probe: str, condition: Condition) -> bool:
@@ -144,7 +154,7 @@ def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any,
         for step in missing:
             about = {"key": row["key"], "stage": row["stage"], "step": step}
             model, task = _model(store, row, step)
-            rows_by_name = chosen.beside(model, task) | {own: chosen.run(model, task, count, settings)}
+            rows_by_name = _seeded(chosen.beside, model, task) | {own: _seeded(chosen.run, model, task, count, settings)}
             for name, rows_of_step in rows_by_name.items():
                 rows_of_name.setdefault(name, []).extend(about | row for row in checked_rows(name, rows_of_step))
         for name in sorted(rows_of_name, key=lambda name: name == own):  # its own last: what has those is not run again
@@ -177,7 +187,7 @@ def _compare(
             if number and done.get((row["key"], row["stage"], step), set()) != set(keys[:number])
         ]
         shown = [
-            chosen.see(*_model(store, row, step), count, settings)
+            _seeded(chosen.see, *_model(store, row, step), count, settings)
             for row, step in zip(group[: max(lacking, default=-1) + 1], steps, strict=False)
         ]
         for number in with_progress(lacking, "replicates", say):
@@ -186,12 +196,18 @@ def _compare(
             compared_rows = [
                 about | row_of_pair | {"other_key": keys[other]}
                 for other in range(number)
-                for row_of_pair in checked_rows(own, chosen.compare(shown[other], shown[number]))
+                for row_of_pair in checked_rows(own, _seeded(chosen.compare, shown[other], shown[number]))
             ]
             add(store, row["pack"], own, compared_rows)
             fresh += bool(compared_rows)
         asked += len(lacking)
     return asked, fresh
+
+
+def _seeded(measure: Callable[..., Any], *arguments: Any) -> Any:
+    """What a probe's function returns. What it draws from global generators is the same for each replicate, whatever came before."""
+    with seeded(SEED):
+        return measure(*arguments)
 
 
 def _model(store: Store, row: Row, step: int) -> tuple[Decoder, Task]:

@@ -1,10 +1,7 @@
 """What the methods share that score events or tokens: ridge regression, and captum with seeds of its own."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,16 +25,3 @@ def captum() -> Any:
     except ImportError as error:
         raise StudyError("attribution by gradients needs the package captum: pip install 'manyseeds[tracing]'") from error
     return attr
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed the global generators, from which captum draws, inside the block, and put them back afterwards."""
-    state = np.random.get_state()
-    np.random.seed(seed)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-    finally:
-        np.random.set_state(state)

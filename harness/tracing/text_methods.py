@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from harness.machine.global_generators import seeded
 from harness.tracing.language import Asked, TextSettings, replay_places, replay_text, text_evidence, text_hits, trace_text
-from harness.tracing.scores import SAMPLES, TRIES, captum, ridge, seeded
+from harness.tracing.scores import SAMPLES, TRIES, captum, ridge
 from harness.tracing.tokens import perturbed_tokens
 from results.errors import StudyError
 

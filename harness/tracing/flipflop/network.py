@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from harness.machine.global_generators import seeded
 from harness.tracing.flipflop.prompt import Prompt
-from harness.tracing.scores import SAMPLES, captum, seeded
+from harness.tracing.scores import SAMPLES, captum
 from models.transformer.transformer import Decoder
 from tasks.flipflop.flipflop import SYMBOL
 

@@ -1,5 +1,6 @@
 """Rows of the probes of brackets and of generation: the same bits whatever pack a replicate was trained in, after any interruption."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,10 @@ import torch
 
 import models
 import tasks
+from harness.probes import registry
 from harness.probes import run as probes
 from harness.probes.generation import backtracking, verifier
+from harness.probes.probe import PairProbe, Probe
 from harness.study.config import Condition
 from harness.study.training_options import Train
 from harness.training.pack_state import Stopped
@@ -91,3 +94,29 @@ _added = probes.add
 
 def _die():
     raise KeyboardInterrupt
+
+
+def _drawn(*given):
+    """Rows of a probe that draws from the global generators."""
+    values = {"python": random.random(), "numpy": np.random.rand(), "torch": float(torch.rand(()))}
+    return [{"layer": None, "head": None, "item": item, "value": value} for item, value in values.items()]
+
+
+DRAWING = {
+    "run": Probe(_drawn, lambda *given: True, "all"),
+    "compare": PairProbe(lambda *given: _drawn(), lambda one, other: one, lambda *given: True, "all"),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWING)
+def test_a_probe_that_draws_random_numbers_gives_the_same_rows_whatever_was_drawn_before(kind, tmp_path, monkeypatch):
+    monkeypatch.setitem(registry.PROBES, "drawn", f"{__name__}:DRAWN")
+    monkeypatch.setitem(globals(), "DRAWN", DRAWING[kind])
+    _keep(store := open_store(str(tmp_path), "s"), BRACKETS, (1, 2, 3))
+    state = random.getstate(), torch.get_rng_state()
+    probes.run([store], "drawn", None, None, lambda text: None)
+    assert random.getstate() == state[0]
+    assert torch.equal(torch.get_rng_state(), state[1])
+    rows = read(store, "probes").to_pylist()
+    assert len({(row["key"], row["other_key"]) for row in rows}) == 3
+    assert len({(row["item"], row["value"]) for row in rows}) == 3

@@ -176,48 +176,11 @@ def _built_in_experiment(name: str, sources: tuple[str, ...], settings: Options)
 
 
 def _command_experiment(options: Options, sources: tuple[str, ...], settings: Options) -> Experiment:
-    example = '[python, train.py, --seed, "{seed}"]'
-    command = _words(options["command"], "experiment.command", example)
-    if ALLOW_COMMANDS not in custom.allowed():
-        shown = shlex.join(command)[:100]
-        raise StudyError(f"experiment.command would start `{shown}`: if you trust it and its study, pass {ALLOW_COMMANDS}")
-    if not command:
-        raise StudyError(f"experiment.command is empty: write the words of the command, such as {example}")
-    placeholders = (*settings, *GIVEN)
-    used = [name for word in command for name in _PLACEHOLDER.findall(word)]
-    for name in used:
-        if name not in placeholders:
-            raise StudyError(f"experiment.command names {{{name}}}, and there is no such setting: write experiment.{name}")
-    if "seed" not in used:
-        raise StudyError(
-            'experiment.command does not name "{seed}", so all replicates would be the same: hand it to the script'
-        )
-    if unused := [name for name in settings if name not in used]:
-        raise StudyError(
-            f"experiment.{unused[0]} is not used by the command: write {{{unused[0]}}} where it belongs, or leave it out"
-        )
-    metrics, step = options.get("metrics"), ""
-    if isinstance(metrics, Mapping):
-        if metrics.keys() != {"file", "step"} or not isinstance(metrics["step"], str) or not metrics["step"]:
-            raise StudyError(
-                f"experiment.metrics = {dict(metrics)!r} must be a file, or a file and the name of the steps in it, such as "
-                '{file: "{folder}/log.csv", step: epoch}'
-            )
-        metrics, step = metrics["file"], metrics["step"]
-    inside = isinstance(metrics, str) and metrics.startswith("{folder}/") and ".." not in Path(metrics).parts
-    if not inside or not (str(metrics).endswith("/") or Path(str(metrics)).suffix in FORMATS):
-        raise StudyError(
-            f'experiment.metrics = {metrics!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
-            f"{', '.join(FORMATS)}, or in / where it is a folder with TensorBoard's files or a W&B run"
-        )
-    if filled := _PLACEHOLDER.findall(str(metrics).removeprefix("{folder}/")):
-        raise StudyError(
-            f"experiment.metrics = {metrics!r} has {{{filled[0]}}}, and only {{folder}} is filled in: every replicate has a folder of its "
-            "own, so let the script write the same name in each"
-        )
+    command = _command(options["command"], settings)
+    metrics, step = _metrics(options.get("metrics"))
     if not sources:
         raise StudyError("experiment.sources is missing: the files that the command needs, such as [train.py, src]")
-    written = Path(str(metrics).removeprefix("{folder}/"))
+    written = Path(metrics.removeprefix("{folder}/"))
     if shared := next((source for source in sources if written.is_relative_to(source)), None):
         raise StudyError(
             f"experiment.metrics = {metrics!r} is in {shared!r} of experiment.sources, which all replicates share: name only the files "
@@ -229,13 +192,61 @@ def _command_experiment(options: Options, sources: tuple[str, ...], settings: Op
     environment = _words(options.get("environment", []), "experiment.environment", "[CUDA_HOME]")
     return Experiment(
         command=command,
-        metrics=str(metrics),
+        metrics=metrics,
         step=step,
         sources=sources,
         environment=environment,
         time_limit=None if limit is None else float(limit),
         settings=settings,
     )
+
+
+def _command(node: Value, settings: Options) -> tuple[str, ...]:
+    """The words of a command that names the seed, and each setting, and nothing else. Refused unless commands are allowed."""
+    example = '[python, train.py, --seed, "{seed}"]'
+    command = _words(node, "experiment.command", example)
+    if ALLOW_COMMANDS not in custom.allowed():
+        shown = shlex.join(command)[:100]
+        raise StudyError(f"experiment.command would start `{shown}`: if you trust it and its study, pass {ALLOW_COMMANDS}")
+    if not command:
+        raise StudyError(f"experiment.command is empty: write the words of the command, such as {example}")
+    used = [name for word in command for name in _PLACEHOLDER.findall(word)]
+    for name in used:
+        if name not in settings and name not in GIVEN:
+            raise StudyError(f"experiment.command names {{{name}}}, and there is no such setting: write experiment.{name}")
+    if "seed" not in used:
+        raise StudyError(
+            'experiment.command does not name "{seed}", so all replicates would be the same: hand it to the script'
+        )
+    if unused := [name for name in settings if name not in used]:
+        raise StudyError(
+            f"experiment.{unused[0]} is not used by the command: write {{{unused[0]}}} where it belongs, or leave it out"
+        )
+    return command
+
+
+def _metrics(node: Value) -> tuple[str, str]:
+    """Where a command leaves its metrics, and the name of the steps there, "" where it is `step`."""
+    path, step = node, ""
+    if isinstance(node, Mapping):
+        if node.keys() != {"file", "step"} or not isinstance(node["step"], str) or not node["step"]:
+            raise StudyError(
+                f"experiment.metrics = {dict(node)!r} must be a file, or a file and the name of the steps in it, such as "
+                '{file: "{folder}/log.csv", step: epoch}'
+            )
+        path, step = node["file"], node["step"]
+    inside = isinstance(path, str) and path.startswith("{folder}/") and ".." not in Path(path).parts
+    if not inside or not (str(path).endswith("/") or Path(str(path)).suffix in FORMATS):
+        raise StudyError(
+            f'experiment.metrics = {path!r} must be a file that the script writes, such as "{{folder}}/metrics.jsonl"; it ends in '
+            f"{', '.join(FORMATS)}, or in / where it is a folder with TensorBoard's files or a W&B run"
+        )
+    if filled := _PLACEHOLDER.findall(str(path).removeprefix("{folder}/")):
+        raise StudyError(
+            f"experiment.metrics = {path!r} has {{{filled[0]}}}, and only {{folder}} is filled in: every replicate has a folder of its "
+            "own, so let the script write the same name in each"
+        )
+    return str(path), step
 
 
 def _words(value: Value, where: str, example: str) -> tuple[str, ...]:

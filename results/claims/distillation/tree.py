@@ -1,7 +1,7 @@
 """PD-P11 and PD-P12: which levels of a tree of parities a teacher finds when, and which checkpoints teach it (Panigrahi et al. 2025)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import comb
 
 from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
@@ -103,34 +103,24 @@ def best_pair_is_inside(evidence: Evidence, terms: Terms, needs: int) -> Finding
     single ones, it need not have one of each single one.
     """
     test = in_distribution_set(evidence)
-    members: dict[str, list[Condition]] = {"pair inside": [], "pair with one outside": [], "single one inside": []}
-    for condition in evidence.conditions:
-        kind = _kind(condition)
-        if kind is not None:
-            members[kind].append(condition)
-    empty = [kind for kind, conditions in members.items() if not conditions]
-    if empty:
-        settle(NOT_RUN, f"no student is of a {empty[0]}")
-    inside = frozenset[str]().union(*(_rules(condition) for condition in members["single one inside"]))
+    pairs_inside, one_outside, singles = students = _students(evidence)
+    inside = frozenset[str]().union(*(_rules(condition) for condition in singles))
     if len(inside) < CANDIDATES:
         settle(
             NOT_RUN, f"students of a single checkpoint inside the transition are of {len(inside)}; the claim needs {CANDIDATES}"
         )
-    for condition in members["pair inside"]:
+    for condition in pairs_inside:
         if not _rules(condition) <= inside:
             settle(NOT_RUN, f"a checkpoint of {condition.name} has no student of it alone")
-    everyone = [condition for conditions in members.values() for condition in conditions]
+    everyone = [*pairs_inside, *one_outside, *singles]
     require(everyone, [test], needs)
     _gate_learned(max(_teachers(evidence), key=lambda teacher: teacher.settings["model.width"]), test, terms.gate)
     accuracy = {condition.name: condition.accuracy_by_seeds(test) for condition in everyone}
     seeds = common_seeds(accuracy.values(), needs, "have all students")
-    pairs, outside, single = ([condition.name for condition in conditions] for conditions in members.values())
+    pairs, outside, single = ([condition.name for condition in conditions] for conditions in students)
     alike = all(any(accuracy[name] == accuracy[other] for other in single) for name in outside)
     if not alike:
-        paired = frozenset[str]().union(*(_rules(condition) for condition in members["pair with one outside"]))
-        for condition in members["single one inside"]:
-            if not _rules(condition) <= paired:
-                settle(NOT_RUN, f"no student is of the checkpoint of {condition.name} and one outside the transition")
+        _require_one_outside_each(singles, one_outside)
     rivals = [*outside, *single]
     confidence = 1 - (1 - CONFIDENCE) / max(len(pairs), len(rivals))
     tests = {
@@ -145,7 +135,7 @@ def best_pair_is_inside(evidence: Evidence, terms: Terms, needs: int) -> Finding
     best = max(pairs, key=lambda pair: (lowest[pair], median(accuracy[pair])))
     closest = (min(names, key=lambda rival: tests[best][rival][0]) for names in (outside, single))
     texts = [f"{rival} ({median(accuracy[rival]):.3f}), {probability(*tests[best][rival])}" for rival in closest]
-    all_pairs = len({_rules(condition) for condition in members["pair inside"]}) == comb(len(inside), 2)
+    all_pairs = len({_rules(condition) for condition in pairs_inside}) == comb(len(inside), 2)
     return decide(
         max(lowest.values()) > 0.5,
         all_pairs and max(highest.values()) < 0.5,
@@ -155,6 +145,27 @@ def best_pair_is_inside(evidence: Evidence, terms: Terms, needs: int) -> Finding
         f"one pair must be higher by more than {terms.value:g} than each of all those, in most seeds, in intervals corrected for the "
         f"choice of pair{'' if all_pairs else '; as not every two single ones are a pair here, nothing can refute it'}",
     )
+
+
+def _students(evidence: Evidence) -> tuple[list[Condition], list[Condition], list[Condition]]:
+    """Students of a pair inside the transition, of a pair with one outside, and of a single checkpoint inside; not run if any lack."""
+    members: dict[str, list[Condition]] = {"pair inside": [], "pair with one outside": [], "single one inside": []}
+    for condition in evidence.conditions:
+        kind = _kind(condition)
+        if kind is not None:
+            members[kind].append(condition)
+    empty = [kind for kind, conditions in members.items() if not conditions]
+    if empty:
+        settle(NOT_RUN, f"no student is of a {empty[0]}")
+    return members["pair inside"], members["pair with one outside"], members["single one inside"]
+
+
+def _require_one_outside_each(singles: Sequence[Condition], one_outside: Sequence[Condition]) -> None:
+    """Not run unless the checkpoint of each single one is in a pair with one outside too."""
+    paired = frozenset[str]().union(*(_rules(condition) for condition in one_outside))
+    for condition in singles:
+        if not _rules(condition) <= paired:
+            settle(NOT_RUN, f"no student is of the checkpoint of {condition.name} and one outside the transition")
 
 
 def _rules(condition: Condition) -> frozenset[str]:

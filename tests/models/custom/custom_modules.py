@@ -52,6 +52,10 @@ class Plain(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, 8)
         self.head = nn.Linear(8, vocabulary)
+        self.more()
+
+    def more(self):
+        """What else the module holds."""
 
     def inner(self, x):
         return x
@@ -71,8 +75,7 @@ class Recurrent(Plain):
 
 
 class Projected(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.core = nn.LSTM(8, 12, batch_first=True, proj_size=8)
 
     def inner(self, x):
@@ -80,8 +83,7 @@ class Projected(Plain):
 
 
 class Cell(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.core = nn.GRUCell(8, 8)
 
     def inner(self, x):
@@ -107,8 +109,7 @@ class Encoder(Plain):
 class Features(Plain):
     """A constant that differs between replicates, beside one that does not."""
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.register_buffer("random", torch.randn(8))
         self.register_buffer("same", torch.arange(8.0))
 
@@ -139,8 +140,7 @@ class Needy(Plain):
 
 
 class Dropout(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.drop = nn.Dropout(0.5)
 
     def inner(self, x):
@@ -172,8 +172,7 @@ class Depth(Plain):
 class Seen(Plain):
     """A generator of its own, whose state it moves."""
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.generator = torch.Generator().manual_seed(1)
 
     def inner(self, x):
@@ -181,8 +180,7 @@ class Seen(Plain):
 
 
 class BatchNorm(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.norm = nn.BatchNorm1d(8)
 
     def inner(self, x):
@@ -190,8 +188,7 @@ class BatchNorm(Plain):
 
 
 class BatchStatistics(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.norm = nn.BatchNorm1d(8, track_running_stats=False)
 
     def inner(self, x):
@@ -214,8 +211,7 @@ class Counter(Plain):
 
 
 class Cache(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self._cache = {}
 
     def inner(self, x):
@@ -224,8 +220,7 @@ class Cache(Plain):
 
 
 class Running(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.register_buffer("seen", torch.zeros(8))
 
     def inner(self, x):
@@ -268,8 +263,7 @@ class Anneal:
 class Annealed(Plain):
     """A counter of an object that is no module."""
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.scale = Anneal()
 
     def inner(self, x):
@@ -287,8 +281,7 @@ class Steadily(Plain):
 class Once(Plain):
     """Can be called once alone."""
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.calls = iter([1])
 
     def inner(self, x):
@@ -311,8 +304,7 @@ class ForUse(Plain):
 class Rested(Plain):
     """A part whose mode is set by hand, and stays."""
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.drop = nn.Dropout(0.5).eval()
 
     def inner(self, x):
@@ -364,8 +356,7 @@ class Checkpointed(Plain):
 
 
 class Compiled(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.head = torch.compile(self.head)
 
 
@@ -381,26 +372,22 @@ class Half(Plain):
 
 
 class Double(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.double()
 
 
 class Complex(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.turn = nn.Parameter(torch.ones(8, dtype=torch.cfloat))
 
 
 class SparseTable(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.table = nn.Parameter(torch.eye(8).to_sparse())
 
 
 class Projection(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.projection = torch.randn(8)
 
     def inner(self, x):
@@ -410,8 +397,7 @@ class Projection(Plain):
 class Aside(Plain):
     """Its weights, but not by their names: a pack would train none of them."""
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.kept = [self.head.weight]
 
     def forward(self, tokens):
@@ -419,8 +405,7 @@ class Aside(Plain):
 
 
 class NumpyMade(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.gain = nn.Parameter(torch.tensor(numpy.random.randn(8), dtype=torch.float32))
 
     def inner(self, x):
@@ -438,15 +423,13 @@ class Growing(Plain):
 
     made = 0
 
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         Growing.made += 1
         self.number = Growing.made
 
 
 class Colliding(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.head__weight = nn.Parameter(torch.ones(8))
 
 
@@ -466,14 +449,12 @@ class Whole(Plain):
 
 
 class Fixed(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.embed.weight.requires_grad_(False)
 
 
 class Integers(Plain):
-    def __init__(self, vocabulary, length):
-        super().__init__(vocabulary, length)
+    def more(self):
         self.table = nn.Parameter(torch.arange(8), requires_grad=False)
 
 

@@ -42,7 +42,7 @@ class Board:
 
 
 class Link:
-    """A running pack's end of the board: at most one note per second, never waited for."""
+    """A running pack's end of the board: at most one note per second, never waited for but at the pack's end."""
 
     def __init__(self, board: Any, run: int):
         self._board, self._run = board, run
@@ -60,6 +60,12 @@ class Link:
 
     def end(self) -> None:
         self._ended = True
+
+    def close(self) -> None:
+        """Hand over what the pack has said since its last note, which is waited for: the driver is about to hear how it ended."""
+        if self._said:
+            said, self._said = self._said, []
+            ray.wait([self._board.note.remote(self._run, self._step, said)], timeout=POLL_S)
 
     def should_stop(self) -> bool:
         now = time.monotonic()

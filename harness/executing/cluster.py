@@ -238,6 +238,7 @@ class _Run:
         self.running: dict[Any, _Running] = {}
         self.watch = Watch()
         self.numbers = itertools.count()
+        self.packs: dict[int, str] = {}  # ids by number of run, ended ones too: what a pack says last is heard after its end
         self.looked = self.polled = 0.0
         self.seconds_left: dict[str, float] = {}
         self.seconds_left_at = -math.inf
@@ -277,6 +278,7 @@ class _Run:
             if time.monotonic() - self.polled > POLL_S:
                 self._poll()
                 self.polled = time.monotonic()
+        self._hear()
 
     def _fill(self) -> None:
         placement = self.cluster.placement
@@ -307,6 +309,7 @@ class _Run:
             worker.where = worker.actor.node.remote()
         reference = worker.actor.run.remote(pack, self.uri, self.store.study, self.board, number, self.dispatch.begun)
         self.running[reference] = _Running(number, worker, pack, now)
+        self.packs[number] = pack.id
         self.metrics.started(pack.id)
 
     def _seconds_left(self) -> dict[str, float]:
@@ -411,8 +414,7 @@ class _Run:
                 self.watch.heard(run.pack.id, now, step)
                 self.progress.step(run.pack.id, step)
         for number, text in said:
-            if number in runs:
-                self.progress.say(f"pack {runs[number].pack.id}: {text}")
+            self.progress.say(f"pack {self.packs[number]}: {text}")
         return {runs[number].pack.id: step for number, step in noted.items() if number in runs}
 
     def _started(self, now: float) -> None:

@@ -43,6 +43,7 @@ class Slot:
             return run_there(pack, store, self._device, link.report, link.should_stop, link.say, begun)
         finally:
             self._link = None
+            link.close()
 
     def _terminated(self, number: int, frame: Any) -> None:
         """SIGTERM, as when a machine shuts down: the pack is saved, and goes on elsewhere."""

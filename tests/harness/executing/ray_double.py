@@ -40,13 +40,14 @@ class Node:
 class Life:
     """What a pack does on a node: it ends after `seconds`, by dying if `dies`, and first reports that it runs if it `begins`.
 
-    short: it dies by Ray's memory monitor.
+    short: it dies by Ray's memory monitor. says: its last words, at its end.
     """
 
     seconds: float
     dies: bool = False
     begins: bool = True
     short: bool = False
+    says: str = ""
 
 
 @dataclass(eq=False)
@@ -192,6 +193,8 @@ class RayDouble:
                     actor.references.remove(each)
                     actor.dead |= each.life.dies
                     each.ended = not actor.dead
+                    if each.life.says:
+                        self.board.note(each.run, STEPS, [each.life.says])
                     if each.ended:
                         self.ran.append((each.pack, actor.node.name, each.began, self.now))
         for actor in self.actors:

@@ -111,7 +111,7 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     if wrong := problem(plan):
         raise StudyError(f"no study can be made of {path.name}: {wrong[:300]}; rename that in the file")
     if fresh:
-        _write(store, fresh, path, columns)
+        _write(store, fresh, path)
     manifest = manifests.to_bytes(plan)
     write_manifest(store, manifest)
     conditions, before = len({run.condition for run in runs}), [] if newest is None else newest[1]["conditions"]
@@ -431,7 +431,7 @@ def _committed_numbers(store: Store) -> tuple[dict[str, dict[tuple[str, int], fl
     return numbers, kinds
 
 
-def _write(store: Store, runs: Sequence[Run], path: Path, columns: Columns) -> None:
+def _write(store: Store, runs: Sequence[Run], path: Path) -> None:
     now = datetime.datetime.now(datetime.UTC)
     pack = f"ff-{digest(sorted(run.key for run in runs), 16)}"
     shared = {

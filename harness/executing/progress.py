@@ -43,8 +43,9 @@ class Progress:
         self._seconds = dict(seconds)
         self._running: dict[str, float] = {}
         self._work = sum(seconds.values()) or 1.0
-        self._done = self._resumed = 0.0
-        self._seen: set[str] = set()
+        self._done = 0.0
+        self._resumed: dict[str, float] = {}  # seconds of work, by pack, that were done before the pack was first seen
+        self._resumed_seconds = 0.0  # of all that still count
         self.committed, self.total = committed, total
         self.packs = len(packs)
         self.failed = self.diverged = self.packs_ended = 0
@@ -62,9 +63,9 @@ class Progress:
         if not step:
             return  # not begun: a resumed pack shows its step only after its first one
         done = self._seconds[pack] * step / self._steps[pack]
-        if pack not in self._seen:
-            self._seen.add(pack)
-            self._resumed += done - self._seconds[pack] / self._steps[pack]
+        if pack not in self._resumed:
+            self._resumed[pack] = done - self._seconds[pack] / self._steps[pack]
+            self._resumed_seconds += self._resumed[pack]
         self._running[pack], self._at[pack] = done, step
         self._show()
 
@@ -73,8 +74,9 @@ class Progress:
         return self._seconds[pack] / self._steps[pack]
 
     def split(self, pack: str, parts: list[Pack]) -> None:
-        """A pack goes on as smaller ones."""
+        """A pack goes on as smaller ones, which begin anew."""
         self._forget(pack)
+        self._resumed_seconds -= self._resumed.pop(pack, 0.0)
         self.packs += len(parts) - 1
         self._all_steps -= self._size[pack] * self._steps[pack]
         for part in parts:
@@ -93,6 +95,7 @@ class Progress:
             self.packs_ended += 1
         elif outcome.status in ("failed", "unstored"):
             self._work -= self._seconds[outcome.pack]  # not done at this rate, and not to be done any more
+            self._resumed_seconds -= self._resumed.pop(outcome.pack, 0.0)
             self.failed += outcome.replicates
             self.say(f"pack {outcome.pack} {outcome.status} at step {outcome.step}: {outcome.message}")
             self._all_steps -= self._size[outcome.pack] * self._steps[outcome.pack]
@@ -153,7 +156,7 @@ class Progress:
     def seconds_left(self) -> float | None:
         """Seconds until the end; None until enough is done to tell, and once every step is done."""
         done = self._done + sum(self._running.values())
-        here = done - self._resumed
+        here = done - self._resumed_seconds
         if here <= 0.01 * self._work or self._stepped():
             return None
         return (time.monotonic() - self._started) * (self._work - done) / here

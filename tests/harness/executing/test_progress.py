@@ -79,6 +79,23 @@ def test_what_a_checkpoint_brings_is_no_work_of_this_run(clock):
     assert "(99 s left)" in progress.line() or "(100 s left)" in progress.line() or "(2 min left)" in progress.line()
 
 
+@pytest.mark.parametrize("ends", ["failed", "split"])
+def test_what_a_checkpoint_brought_is_forgotten_with_a_pack_that_fails_or_is_split(ends, clock):
+    """Steps that are lost with it are no work that the others lack."""
+    one, two = _two_packs()
+    progress = Progress([one, two], {one.id: 100.0, two.id: 100.0}, committed=0, total=4)
+    progress.step(one.id, 91)
+    if ends == "failed":
+        progress.end(Outcome(one.id, "failed", 2, step=91, message="planted"))
+    else:
+        progress.split(one.id, list(halves(one)))
+    progress.step(two.id, 1)
+    clock[0] += 50
+    progress.step(two.id, 51)
+    left = 49 if ends == "failed" else 149
+    assert progress.seconds_left() == pytest.approx(left * 50 / 51)
+
+
 def test_steps_are_shown_from_the_start_and_often_in_the_first_minute(clock, capsys):
     """A step of a pack counts for each of its replicates; packs that run, ended, failed or were halved all count."""
     one, two = _two_packs()

@@ -53,7 +53,7 @@ class Probe:
 
     strings: how many it takes by default; None: it has strings of its own. every_step: at each step whose weights are kept, not at the
     last alone. beside(model, task): rows of further names. figures(store, folder): draws what the store holds of it, and returns the files
-    written; None: no figures.
+    written; None: no figures. The global generators of Python, numpy and torch are seeded alike before each call of run, and of beside.
     """
 
     run: Callable[[Decoder, Any, int, Any], Rows]

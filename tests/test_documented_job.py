@@ -3,22 +3,16 @@
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
 import pytest
 
+from benchmarks.chaos.ports import held_port
 from results.store.tables import committed, open_store
 from tests.documented import documented, smaller
 from tests.environments import ROOT, environment_of, make_environment
-
-
-def _free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def _page(page, pattern):
@@ -43,7 +37,7 @@ def cluster(tmp_path_factory):
     words = _page("docs/guides/cluster.md", "ray get-auth-token")
     subprocess.run([python.parent / words[0], *words[1:]], env=environment, check=True, capture_output=True, timeout=60)
     (folder / "home" / ".ray" / "auth_token").chmod(0o600)
-    port, dashboard = _free_port(), _free_port()
+    port, dashboard = held_port(), held_port()
     start = _page("docs/guides/cluster.md", "ray start --head")
     # of our own: another cluster of this machine has the page's ports, and sockets need a short path
     temporary = tempfile.mkdtemp(prefix="job-", dir="/tmp")
@@ -51,11 +45,11 @@ def cluster(tmp_path_factory):
         f"--port={port}",
         f"--dashboard-port={dashboard}",
         f"--temp-dir={temporary}",
+        f"--ray-client-server-port={held_port()}",
+        "--dashboard-agent-listen-port=0",
         "--num-cpus=1",
         "--object-store-memory=100000000",
     ]
-    agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
-    own += [f"--{name}={_free_port()}" for name in (*agents, "ray-client-server-port")]
     with (folder / "head.log").open("w") as log:
         head = subprocess.Popen(
             [python.parent / start[0], *start[1:], *own, "--block"], env=environment, stdout=log, stderr=log

@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from benchmarks.chaos.ports import answers, held_port
 
 _HEALTH = {
     "period_ms": "500",
@@ -87,7 +88,7 @@ class Machines:
     """A head without cores and raylets of one core each."""
 
     def __init__(self, folder: Path):
-        self.port = free_port()
+        self.port = held_port()
         # short: the sockets' paths lie below it
         self.temporary = tempfile.mkdtemp(prefix="chaos-", dir="/tmp")
         health = {f"RAY_health_check_{name}": value for name, value in _HEALTH.items()}
@@ -101,7 +102,7 @@ class Machines:
 
     def start(self, nodes: int) -> None:
         options = [f"--port={self.port}", "--include-dashboard=false", "--no-monitor", "--num-cpus=0"]
-        self.head = self._start("--head", *options, f"--ray-client-server-port={free_port()}")
+        self.head = self._start("--head", *options, f"--ray-client-server-port={held_port()}")
         wait_for(lambda: answers(self.port) and self._joined(self.head), "the head of the Ray cluster answers")
         for _ in range(nodes):
             self.nodes.append(self.new_node())
@@ -136,12 +137,12 @@ class Machines:
         shutil.rmtree(self.temporary, ignore_errors=True)
 
     def _start(self, *options: str) -> subprocess.Popen[bytes]:
-        agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
-        ports = [f"--{name}={free_port()}" for name in agents]  # nodes of one machine must not share them
         # Two nodes that start at once in one folder take the same sockets, and one of them ends after half a minute.
         place = f"--temp-dir={self.temporary}/{len(self._logs)}"
-        fixed = ["--disable-usage-stats", "--include-log-monitor=false", "--object-store-memory=100000000", "--block"]
-        words = [str(Path(sys.executable).parent / "ray"), "start", *options, *fixed, place, *ports]
+        # nodes of one machine must not share the only port of an agent that Ray does not choose by itself
+        port = "--dashboard-agent-listen-port=0"
+        fixed = ["--disable-usage-stats", "--include-log-monitor=false", "--object-store-memory=100000000", "--block", port]
+        words = [str(Path(sys.executable).parent / "ray"), "start", *options, *fixed, place]
         log = self._folder / f"ray-{len(self._logs)}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -159,17 +160,6 @@ def machines(folder: Path, nodes: int = 2) -> Iterator[Machines]:
         yield found
     finally:
         found.close()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _title(pid: int) -> bytes:

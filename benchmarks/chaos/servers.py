@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.chaos.machines import answers
+from benchmarks.chaos.ports import answers, held_port
 
 KEY, SECRET = "chaos-key", "chaos-secret"
 # (folder, bucket) → the port of a server with that bucket, and what ends it
@@ -41,9 +40,7 @@ def rclone(folder: Path, bucket: str) -> tuple[int, Callable[[], None]]:
     """`rclone serve s3` of `folder`/buckets: its buckets are folders, so what it holds can be looked at."""
     binary, buckets = rclone_there(), folder / "buckets"
     (buckets / bucket).mkdir(parents=True)
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    port = held_port()
     words = [
         binary,
         "serve",

@@ -1,11 +1,14 @@
 """Commands of a study on a Ray cluster, in processes of their own, and what to wait for."""
 
 import os
-import socket
+import secrets
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+
+from benchmarks.chaos.ports import held_port
 
 ROOT = Path(__file__).parents[3]
 # two packs at once, long enough to be stopped in the midst of them on a fast machine, and two that are not waited for
@@ -75,20 +78,32 @@ def wait_for(what, seconds=240):
     raise AssertionError("waited in vain")
 
 
-_GIVEN = set()
+@contextmanager
+def nodes(folder, *nodes):
+    """Nodes of (cores, more options of `ray start`) on this machine, the first the head; gives the environment that leads there."""
+    gcs = held_port()
+    environment = environment_without_ray(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    head = ["--head", f"--port={gcs}", f"--ray-client-server-port={held_port()}", "--include-dashboard=false"]
+    # nodes of one machine must not share the only port of an agent that Ray does not choose by itself
+    shared = ["--disable-usage-stats", "--object-store-memory=100000000", "--dashboard-agent-listen-port=0", "--block"]
+    ray, processes = str(Path(sys.executable).parent / "ray"), []
+    try:
+        for index, (cores, *more) in enumerate(nodes):
+            where = [f"--address=127.0.0.1:{gcs}"] if index else head
+            command, log = [ray, "start", *where, f"--num-cpus={cores}", *shared, *more], folder / f"{index}.log"
+            with log.open("wb") as output:
+                processes.append(subprocess.Popen(command, env=environment, stdout=output, stderr=output))
+            # one after another: two that start at once in one folder take sockets of the same names, and one of them ends
+            wait_for(lambda log=log, node=processes[-1]: _has_joined(node, log))
+        yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            process.wait(60)
 
 
-def free_port():
-    """A port that is free and was not given before: the system may name one twice in a row, and Ray refuses to share it."""
-    while True:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-        if port not in _GIVEN:
-            _GIVEN.add(port)
-            return port
-
-
-def port_answers(port):
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+def _has_joined(node, log):
+    said = log.read_text()
+    assert node.poll() is None, f"a node of the Ray cluster ended:\n{said}"
+    return "Ray runtime started" in said

@@ -3,7 +3,6 @@
 import csv
 import os
 import re
-import secrets
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ from tests.harness.executing.clusters import (
     ROOT,
     SLOW,
     environment_without_ray,
-    free_port,
+    nodes,
     run_study,
     slot_processes,
     start_study,
@@ -91,30 +90,8 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Variables that lead to a Ray cluster of two nodes on this machine, started as a user would; stopped process by process."""
-    gcs, client = (str(free_port()) for _ in range(2))
-    environment = environment_without_ray(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-    ray = str(Path(sys.executable).parent / "ray")
-
-    def shared():
-        agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
-        ports = [f"--{name}={free_port()}" for name in agents]  # two nodes of one machine must not share them
-        return ["--num-cpus=1", "--disable-usage-stats", "--object-store-memory=100000000", "--block", *ports]
-
-    head = [ray, "start", "--head", f"--port={gcs}", "--include-dashboard=false", f"--ray-client-server-port={client}"]
-    second = [ray, "start", f"--address=127.0.0.1:{gcs}"]
-    said, processes = tmp_path_factory.mktemp("cluster"), []
-    try:
-        for words in (head, second):
-            log = said / f"{len(processes)}.log"
-            with log.open("wb") as output:
-                processes.append(subprocess.Popen([*words, *shared()], env=environment, stdout=output, stderr=output))
-            wait_for(lambda log=log: b"Ray runtime started" in log.read_bytes())
-        yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            process.wait(60)
+    with nodes(tmp_path_factory.mktemp("cluster"), (1,), (1,)) as environment:
+        yield environment
 
 
 def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_reported(cluster, tmp_path, monkeypatch):

@@ -1,12 +1,9 @@
 """Several kinds of slots on a real Ray cluster: nodes named by custom resources, with packs of their own size (docs/guides/cluster.md)."""
 
 import json
-import secrets
 import select
 import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +11,7 @@ from results.store.tables import committed, open_store
 from tests.harness.executing.clusters import (
     ROOT,
     environment_without_ray,
-    free_port,
-    port_answers,
+    nodes,
     run_study,
     start_study,
     wait_for,
@@ -25,49 +21,14 @@ from tests.harness.tiny import tables, write_study
 pytestmark = pytest.mark.slow
 SLOTS = "slots=[{device: cpu, resource: big, pack: 3, memory: 900MB}, {device: cpu, resource: small, pack: 1, memory: 600MB}]"
 
-JOINED = """
-import time, ray
-ray.init(log_to_driver=False)
-while len(ray.nodes()) < {}:
-    time.sleep(0.2)
-"""
-
-
-@contextmanager
-def _nodes(*nodes):
-    """Nodes of (cores, more options) on this machine, the first the head; gives the environment that leads there."""
-    gcs, client = str(free_port()), str(free_port())
-    environment = environment_without_ray(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-    ray, processes = str(Path(sys.executable).parent / "ray"), []
-    agents = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "runtime-env-agent-port", "metrics-export-port")
-    head = ["--head", f"--port={gcs}", f"--ray-client-server-port={client}", "--include-dashboard=false"]
-    try:
-        for index, (cores, *more) in enumerate(nodes):
-            where = [f"--address=127.0.0.1:{gcs}"] if index else head
-            ports = [f"--{name}={free_port()}" for name in agents]  # nodes of one machine must not share them
-            shared = ["--disable-usage-stats", "--object-store-memory=100000000", "--block", *ports]
-            command = [ray, "start", *where, f"--num-cpus={cores}", *shared, *more]
-            processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT))
-            if not index:
-                wait_for(lambda: port_answers(int(gcs)))
-        there = {name: environment[name] for name in environment if name.startswith("RAY_")}
-        there["RAY_ADDRESS"] = f"127.0.0.1:{gcs}"
-        joined = [sys.executable, "-c", JOINED.format(len(nodes))]
-        subprocess.run(joined, env=environment | there, check=True, timeout=300)
-        yield there
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            process.wait(60)
-
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
     """A head without cores, two cores called big that say they have a GPU, and one core called small."""
     big, small = (f"--resources={json.dumps({name: 1})}" for name in ("big", "small"))
-    with _nodes((0,), (2, big, "--memory=2000000000", "--num-gpus=1"), (1, small, "--memory=700000000")) as environment:
-        yield environment
+    two = (2, big, "--memory=2000000000", "--num-gpus=1"), (1, small, "--memory=700000000")
+    with nodes(tmp_path_factory.mktemp("cluster"), (0,), *two) as environment:
+        yield {name: value for name, value in environment.items() if name.startswith("RAY_")}
 
 
 def test_two_kinds_of_slots_share_a_study_and_change_no_row(cluster, tmp_path):

@@ -1,12 +1,12 @@
 """A store on Google Cloud Storage, by an emulator of its HTTP interface."""
 
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
+from benchmarks.chaos.ports import answers, held_port
 from results.errors import StoreError
 from results.store import filesystem, merge
 from results.store import tables as store
@@ -23,25 +23,14 @@ SERVE = "import sys; from gcp_storage_emulator.server import create_server as c;
 @pytest.fixture
 def uri():
     pytest.importorskip("gcp_storage_emulator", reason="the gs:// tests need gcp-storage-emulator")
-    port = _free_port()
+    port = held_port()
     process = subprocess.Popen([sys.executable, "-c", SERVE, str(port)])
-    while not _answers(port):
+    while not answers(port):
         assert process.poll() is None, "the emulator does not start"
         time.sleep(0.05)
     yield f"gs://anonymous@bucket/some/runs?scheme=http&endpoint_override=127.0.0.1:{port}"
     process.kill()
     process.wait()
-
-
-def _free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def _answers(port):
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_google_cloud_storage_behaves_as_a_folder_does(uri, tmp_path):
@@ -78,7 +67,7 @@ def test_google_cloud_storage_behaves_as_a_folder_does(uri, tmp_path):
 
 def test_a_server_that_is_gone_is_refused_within_seconds(monkeypatch):
     monkeypatch.setattr(filesystem, "_GCS_S", 1)
-    at = open_store(f"gs://anonymous@bucket/runs?scheme=http&endpoint_override=127.0.0.1:{_free_port()}", "study")
+    at = open_store(f"gs://anonymous@bucket/runs?scheme=http&endpoint_override=127.0.0.1:{held_port()}", "study")
     with pytest.raises(OSError, match="google::cloud"):
         store.list_names(at, "curves")
     with pytest.raises(OSError, match=r"bucket/runs/study/curves/a can't be read"):

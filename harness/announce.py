@@ -69,7 +69,7 @@ def _say_what_is_done(prepared: Prepared, say: Callable[[str], None]) -> None:
     bare = [] if study.is_experimental or keep_tail(study.keep) is not None else artifacts.without(prepared.store, planned.done)
     if bare:
         have = f"{counted(len(bare), 'committed replicate')} {'has' if len(bare) == 1 else 'have'}"
-        again = f"manyseeds rerun {public(prepared.uri)} {bare[0][:8]} --keep weights"
+        again = f"manyseeds rerun {prepared.store.shell_word} {bare[0][:8]} --keep weights"
         say(f"  keep={study.keep} is of what is trained from now on, and {have} no weights: {again} makes those of one again")
 
 

@@ -82,7 +82,7 @@ def _run(study: Study, feed: LiveFeed, say: Callable[[str], None], retry: bool) 
     if bad or prepared.plan.failed:
         count = sum(outcome.replicates for outcome in bad) + len(prepared.plan.failed)
         say(
-            f"{count} replicate{'s' * (count > 1)} failed: manyseeds failures {prepared.store.address} says why; manyseeds retry runs "
+            f"{count} replicate{'s' * (count > 1)} failed: manyseeds failures {prepared.store.shell_word} says why; manyseeds retry runs "
             f"{'them' if count > 1 else 'it'} again"
         )
     if unstored:
@@ -225,7 +225,7 @@ def _report(store: Store) -> list[str]:
     from results.report.run_ending import run_ending
 
     page = write_report(store)
-    again = f"manyseeds report {store.address} {store.study} --out report"
+    again = f"manyseeds report {store.shell_word} {store.study} --out report"
     where = page if store.is_local or not in_ray_job() else f"`{again}` writes it on any machine; that of this job is not kept"
     return [f"report: {where}", *run_ending(store, page)]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from results.errors import StudyError
 from results.plain_values import Tree
-from results.store.filesystem import public
+from results.store.filesystem import public, shell_word
 
 EVERY_S = 60.0  # time between two lines of a live run
 PATIENCE_S = 120.0  # silence at the end after which W&B is given up
@@ -121,9 +121,7 @@ class LiveFeed:
     def _again(self) -> str:
         if self.mode == "off":
             return "the results are in the store, and the same command writes the files again"
-        return (
-            f"the results are in the store, and manyseeds publish {public(self.uri)} {self.study} --mode {self.mode} sends them"
-        )
+        return f"the results are in the store, and manyseeds publish {shell_word(self.uri)} {self.study} --mode {self.mode} sends them"
 
     def _send(self) -> None:
         """Send one state per minute, then the end; runs in a thread. Each message waits for the answer to the previous one."""

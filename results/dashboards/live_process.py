@@ -139,7 +139,7 @@ class Views:
         """The command that makes the W&B runs from the tables."""
         runs = self._about["runs"]
         more = "" if runs == "study" else f" --runs {runs}"
-        return f"manyseeds publish {self._store.address} {self._about['study']} --mode {mode}{more}"
+        return f"manyseeds publish {self._store.shell_word} {self._about['study']} --mode {mode}{more}"
 
     def close(self) -> None:
         """Close the views after the driver is gone; what was sent stays."""

@@ -29,7 +29,7 @@ def show_status(store: Store, say: Callable[[str], None]) -> None:
     if at.last:
         say(f"  last commit {at.last:%Y-%m-%d %H:%M:%S} UTC; {counted(at.recent, 'replicate')} in the last hour")
     if at.failed:
-        say(f"  why they failed: manyseeds failures {store.address} {store.study}")
+        say(f"  why they failed: manyseeds failures {store.shell_word} {store.study}")
 
 
 def head(at: Snapshot) -> str:

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shlex
 import stat
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ RETRIES = 8  # after 25 ms, 50 ms, … 3.2 s: some 6 s in all
 _IN_ONE = 4 * 2**20  # bytes that one request to S3 uploads (pyarrow: below 10 MiB): nothing of it can be left over
 _WITH_BUCKET = ("s3", "gs", "gcs")
 _SCHEMES = ("file", *_WITH_BUCKET)
+_WHERE = ("endpoint_override", "scheme", "region")  # options of a URI without which its store is not found
 _MOST_URI = 1000  # characters
 _GCS_S = 15  # that a call to Google Cloud Storage is repeated; 15 minutes by default
 _TRIES = 5  # to make a file in a folder that others may remove while it is empty
@@ -111,6 +113,18 @@ def public(uri: str) -> str:
     except ValueError:
         return f"{scheme}://…"
     return f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if rest else uri
+
+
+def public_options(uri: str) -> str:
+    """The options of a URI that say where a store is, such as `?endpoint_override=…`, or "". The others may hold credentials."""
+    query = uri.partition("?")[2] if "://" in uri else ""
+    kept = [option for option in query.split("&") if option.partition("=")[0] in _WHERE and "@" not in option]
+    return f"?{'&'.join(kept)}" if kept else ""
+
+
+def shell_word(uri: str) -> str:
+    """A path or URI as a word of a command that can be pasted into a shell: without credentials, with the options of its place."""
+    return shlex.quote(public(uri) + public_options(uri))
 
 
 def public_override(word: str) -> str:

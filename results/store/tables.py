@@ -39,9 +39,11 @@ from results.store.filesystem import (
     missing_folders,
     names,
     public,
+    public_options,
     reason,
     refuse_links_out,
     resolve,
+    shell_word,
     upload,
     write_local,
 )
@@ -72,6 +74,7 @@ class Store:
     root: str
     study: str
     begun: bool = False
+    options: str = ""  # of its URI, those of `public_options`
 
     def path(self, *parts: str) -> str:
         """The path inside the filesystem of something in this study. Raises DamagedFile where a part leads out of the study."""
@@ -90,6 +93,11 @@ class Store:
         """The store as a person names it, a path or a URI: without credentials and options."""
         scheme = _SCHEMES.get(self.filesystem.type_name)
         return f"{scheme}://{self.root}" if scheme else self.root
+
+    @property
+    def shell_word(self) -> str:
+        """The store as a word of a command that can be pasted into a shell, with the options without which it is not found."""
+        return shell_word(self.address + self.options)
 
     def check_writable(self) -> None:
         """Write and remove a small file. Raises StoreError with the reason when that fails; folders made for it are removed."""
@@ -129,7 +137,7 @@ def open_store(uri: str | os.PathLike[str], study: str) -> Store:
             f"study name {study!r} is taken: a store has its kept weights in a folder of that name; choose another"
         )
     filesystem, root = resolve(os.fspath(uri))
-    return Store(filesystem, root, study)
+    return Store(filesystem, root, study, options=public_options(os.fspath(uri)))
 
 
 def studies(uri: str | os.PathLike[str]) -> list[str]:

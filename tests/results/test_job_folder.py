@@ -1,5 +1,7 @@
 """What is said in a Ray job, whose folder is removed with all that it has written."""
 
+from dataclasses import replace
+
 import pyarrow.fs
 import pytest
 
@@ -39,9 +41,10 @@ def test_a_report_that_a_job_does_not_keep_is_named_by_its_command(monkeypatch, 
     assert _report(store)[0] == f"report: {store.path('report')}/index.html"
     monkeypatch.setattr(Store, "is_local", False)
     monkeypatch.setattr(Store, "address", "s3://bucket/runs")
+    store = replace(store, options="?endpoint_override=host:9")
     assert _report(store)[0] == "report: report-synthetic/index.html"
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
-    again = "manyseeds report s3://bucket/runs synthetic --out report"
+    again = "manyseeds report 's3://bucket/runs?endpoint_override=host:9' synthetic --out report"
     assert _report(store)[0] == f"report: `{again}` writes it on any machine; that of this job is not kept"
 
 

@@ -131,7 +131,7 @@ def test_weights_that_are_thinned_out_are_announced_as_such(tmp_path):
 
 def test_weights_that_earlier_replicates_lack_are_announced(tmp_path):
     """`keep` does not train again what is committed; the sentence has the command that does."""
-    words = [f"store={tmp_path / 'runs'}", "train.steps=2", "replicates=1", "device=cpu"]
+    words = [f"store={tmp_path / 'my runs'}", "train.steps=2", "replicates=1", "device=cpu"]
     assert run(load(write_study(tmp_path), words), say=lambda line: None) == 0
 
     def announced(*more):
@@ -141,10 +141,10 @@ def test_weights_that_earlier_replicates_lack_are_announced(tmp_path):
 
     assert announced() == announced("keep=tail(1)") == []
     (line,) = announced("keep=all")
-    key = min(read(open_store(tmp_path / "runs", "tiny"), "replicates")["key"].to_pylist())
+    key = min(read(open_store(tmp_path / "my runs", "tiny"), "replicates")["key"].to_pylist())
     assert "2 committed replicates have no weights" in line
-    assert f"manyseeds rerun {tmp_path / 'runs'} {key[:8]} --keep weights" in line
-    rerun(open_store(tmp_path / "runs", "tiny"), key, keep=True)
+    assert f"manyseeds rerun '{tmp_path}/my runs' {key[:8]} --keep weights" in line
+    rerun(open_store(tmp_path / "my runs", "tiny"), key, keep=True)
     assert "1 committed replicate has no weights" in announced("keep=all")[0]
 
 

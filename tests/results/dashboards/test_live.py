@@ -227,7 +227,7 @@ def test_the_end_of_a_study_needs_no_current_folder(places, tmp_path, monkeypatc
 
 
 def test_a_defect_of_the_view_says_what_writes_it_later(places, tmp_path, monkeypatch):
-    store = open_store(tmp_path / "runs", "synthetic")
+    store = open_store(tmp_path / "my runs", "synthetic")
     write(store, PLAN, ended=4)
 
     def broken(*arguments, **named):
@@ -238,7 +238,7 @@ def test_a_defect_of_the_view_says_what_writes_it_later(places, tmp_path, monkey
     told = []
     answers(iter(map(json.dumps, [about, {"end": True}])), told.append)
     trouble = told[-1]["trouble"]
-    again = f"manyseeds publish {store.root} synthetic --mode offline"
+    again = f"manyseeds publish '{store.root}' synthetic --mode offline"
     assert trouble[0] == f"the view of the study failed, and the study goes on: `{again}` writes it"
     assert trouble[-1] == "ArithmeticError: planted"
 
@@ -305,10 +305,10 @@ def test_a_driver_that_was_killed_leaves_no_traceback_behind(tmp_path, monkeypat
 def test_a_server_that_never_answers_costs_no_time_and_is_given_up(silent_server, tmp_path, monkeypatch):
     monkeypatch.setattr(live_feed, "EVERY_S", 0.05)
     monkeypatch.setattr(live_feed, "PATIENCE_S", 0.5)
-    write(open_store(tmp_path, "synthetic"), PLAN, ended=4)
+    write(open_store(tmp_path / "my runs", "synthetic"), PLAN, ended=4)
     monkeypatch.setenv("WANDB_SERVICE", "3-1-unix-/a/run/that/the/caller/has/open")  # not to be used: nobody would connect
     said = []
-    with LiveFeed(str(tmp_path), "synthetic", "online", say=said.append) as feed:
+    with LiveFeed(str(tmp_path / "my runs"), "synthetic", "online", say=said.append) as feed:
         slowest, until = 0.0, time.monotonic() + 60
         while not silent_server.is_set():
             assert time.monotonic() < until
@@ -321,7 +321,8 @@ def test_a_server_that_never_answers_costs_no_time_and_is_given_up(silent_server
     assert time.monotonic() - began < 60  # half a second of patience on a busy machine; otherwise two minutes
     assert slowest < 0.01
     (line,) = said
-    assert line.startswith("W&B gave no sign for 0.5 s and is left alone: the results are in the store, and manyseeds publish")
+    publish = f"manyseeds publish '{tmp_path}/my runs' synthetic --mode online sends them"
+    assert line == f"W&B gave no sign for 0.5 s and is left alone: the results are in the store, and {publish}"
     assert feed._process.poll() is not None
     with pytest.raises(ProcessLookupError):
         os.killpg(feed._process.pid, 0)

@@ -143,7 +143,7 @@ def test_a_lease_counts_until_it_expires_and_a_checkpoint_until_it_is_gone(tmp_p
 
 
 def test_the_status_says_it_in_words(tmp_path):
-    at = open_store(tmp_path, "quick")
+    at = open_store(tmp_path / "my runs", "quick")
     made = plan({"transformer": ["a", "b", "d"]}, {"p1": ["a", "d"], "p2": ["b"]})
     write_manifest(at, json.dumps(made).encode())
     commit_pack(at, "p1", ["a", "d"])
@@ -156,7 +156,7 @@ def test_the_status_says_it_in_words(tmp_path):
     assert "  1 pack has a checkpoint or a lease: running" in text
     assert "transformer: 2 of 3, 1 diverged" in text
     assert take(at, manifest_of(at)).packs == Packs(1, 1, 0, 1)
-    assert f"  why they failed: manyseeds failures {tmp_path} quick" in said
+    assert f"  why they failed: manyseeds failures '{tmp_path}/my runs' quick" in said
 
 
 def test_one_failure_of_one_replicate_is_no_plural(tmp_path):

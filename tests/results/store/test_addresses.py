@@ -4,6 +4,7 @@ import pytest
 
 from results.errors import StoreError, StudyError
 from results.store import tables as store
+from results.store.filesystem import shell_word
 from results.store.tables import committed, open_store
 from tests.results.store.sample_rows import commit_pack, in_order
 
@@ -68,3 +69,19 @@ def test_the_folder_of_kept_weights_is_no_study(tmp_path):
     assert store.studies(tmp_path) == []
     with pytest.raises(StudyError, match="choose another"):
         open_store(tmp_path, "artifacts")
+
+
+@pytest.mark.parametrize(
+    ("uri", "word"),
+    [
+        ("gs://bucket/runs", "gs://bucket/runs"),
+        (
+            "s3://ID:SECRET@bucket/runs?endpoint_override=https://minio.example:9000&region=eu-1",
+            "'s3://bucket/runs?endpoint_override=https://minio.example:9000&region=eu-1'",
+        ),
+        ("gs://bucket/runs?scheme=http&endpoint_override=ID:SECRET@host:9&project_id=SECRET", "'gs://bucket/runs?scheme=http'"),
+        ("/shared/my runs?region=1", "'/shared/my runs?region=1'"),
+    ],
+)
+def test_a_store_in_a_command_can_be_pasted_and_found(uri, word):
+    assert open_store(uri, "study").shell_word == shell_word(uri) == word

@@ -215,7 +215,7 @@ class Cluster:
             try:
                 result = ray.get(reference)
             except RayActorError as error:
-                reason = " ".join(str(error).split())
+                reason = _raised_at_start(error) or " ".join(str(error).split())
                 continue
             except RayTaskError as error:
                 raise own_error(error) from error
@@ -358,7 +358,7 @@ class _Run:
         lost = {node["NodeID"] for node in nodes if not node["Alive"]}
         if isinstance(error, RayActorError) and error.preempted:
             lost.add(at)
-        self.dispatch.died(run.pack, kind, at, lost, text, host, run.heard or kind == "hung")
+        self.dispatch.died(run.pack, kind, at, lost, text, host, run.heard or kind == "hung", _raised_at_start(error))
 
     def _look(self) -> None:
         """Count the slots of nodes that joined, and stop what runs on nodes that are told to go."""
@@ -450,3 +450,10 @@ def _has_place(worker: _Worker) -> bool:
 def _draining() -> set[str]:
     """Ids of the nodes that were told to go, by an autoscaler before a preemption or by `ray drain-node`."""
     return set(cluster_state.get_draining_nodes())
+
+
+def _raised_at_start(error: Exception | str) -> str:
+    """The exception that the constructor of a worker raised, as the last line of its traceback has it; "" for any other death."""
+    if not (isinstance(error, RayActorError) and error.actor_init_failed):
+        return ""
+    return str(error).strip().splitlines()[-1].strip()

@@ -137,12 +137,20 @@ class Dispatch:
         self._fail(pack, "raised", 0, message, trace)
 
     def died(
-        self, pack: Pack, kind: str, node: str, lost: Collection[str], error: str, host: str = "", heard: bool = True
+        self,
+        pack: Pack,
+        kind: str,
+        node: str,
+        lost: Collection[str],
+        error: str,
+        host: str = "",
+        heard: bool = True,
+        raised: str = "",
     ) -> None:
         """Retry, halve or fail a pack whose worker is gone.
 
         kind: died | hung | oom (of the host); node, host: where it was; lost: nodes that are gone; heard: whether the pack said a word
-        before.
+        before; raised: the exception with which the worker did not even start.
         """
         try:
             step = max(patiently(lambda: self._steps(pack), self.asked, self.progress.say), default=0)
@@ -157,7 +165,7 @@ class Dispatch:
         else:
             verdict = self._deaths.verdict(pack.id, len(pack.replicates), step, node, lost, heard)
         if verdict == "retry" and not heard:
-            self._try_later(pack, kind, node, lost, host)
+            self._try_later(pack, kind, node, lost, host, raised)
         elif verdict == "retry":
             what = "was on a node that is lost" if node in lost else _WORDS[kind]
             then = "goes on from there" if step else "starts again"
@@ -175,7 +183,7 @@ class Dispatch:
     def close(self) -> None:
         self.leases.close()
 
-    def _try_later(self, pack: Pack, kind: str, node: str, lost: Collection[str], host: str) -> None:
+    def _try_later(self, pack: Pack, kind: str, node: str, lost: Collection[str], host: str, raised: str) -> None:
         """Queue a pack again whose worker died before it began: at once where its node is lost, else after a while.
 
         That was no attempt, since nothing of the pack ran.
@@ -187,7 +195,7 @@ class Dispatch:
         self._waiting.append((time.monotonic() + self._deaths.wait_s(pack.id), pack))
         if (kind, node) not in self._told:  # not for every pack: each of them finds the same
             self._told.add((kind, node))
-            self.progress.say(_died_early(kind, f"the node {host or node}" if host or node else "a node"))
+            self.progress.say(_died_early(kind, f"the node {host or node}" if host or node else "a node", raised))
 
     def _end_waits(self) -> None:
         """Put the packs that have waited long enough in front of the queue."""
@@ -329,10 +337,12 @@ class Dispatch:
         self.outcomes.append(outcome)
 
 
-def _died_early(kind: str, place: str) -> str:
+def _died_early(kind: str, place: str, raised: str) -> str:
     """The sentence on a first death on a node before a pack's first word."""
     if kind == "oom":
         why = f"{place} is short of memory, which other processes use: Ray ends workers there before their packs begin"
+    elif raised:
+        why = f"a worker on {place} could not start ({raised})"
     else:
         why = f"a worker on {place} died before its pack began"
     return f"{why}. Such a pack waits, 1 s at first and up to a minute later, and is given up after {duration(WAITED_S)}"

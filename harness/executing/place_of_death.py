@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# "(IP: 10.0.0.7, ID: 0a1b…)" of the memory monitor; "ip: 10.0.0.7" of an actor that died
+# "(IP: 10.0.0.7, ID: 0a1b…)" of the memory monitor; "ip: 10.0.0.7" of an actor that died; "ip=10.0.0.7" of one that did not start
 _ID = re.compile(r"\bIP: [^\s,]+, ID: ([^\s,)]+)")
-_ADDRESS = re.compile(r"\b(?:IP|ip): ([^\s,]+)")
+_ADDRESS = re.compile(r"\b(?:IP: |ip: |ip=)([^\s,]+)")
 
 
 def place_of(node: str, text: str, nodes: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ray.exceptions import ActorDiedError, OutOfMemoryError
+from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
 from harness.executing import cluster, dispatch, ray_connection
 from harness.executing.board import Board
@@ -40,7 +40,8 @@ class Node:
 class Life:
     """What a pack does on a node: it ends after `seconds`, by dying if `dies`, and first reports that it runs if it `begins`.
 
-    short: it dies by Ray's memory monitor. says: its last words, at its end.
+    short: it dies by Ray's memory monitor. says: its last words, at its end. raises: the exception of the worker's constructor by which it
+    dies.
     """
 
     seconds: float
@@ -48,6 +49,7 @@ class Life:
     begins: bool = True
     short: bool = False
     says: str = ""
+    raises: str = ""
 
 
 @dataclass(eq=False)
@@ -125,6 +127,13 @@ class RayDouble:
             if reference.life is not None and reference.life.short:
                 name = reference.actor.node.name
                 raise OutOfMemoryError(f"Memory on the node (IP: {name}.local, ID: {name}) was 23GB used / 24GB limit (0.96)")
+            if reference.life is not None and reference.life.raises:
+                trace = (
+                    f'Traceback (most recent call last):\n  File "ray_worker.py", line 28, in __init__\n{reference.life.raises}'
+                )
+                raise ActorDiedError(
+                    RayTaskError("Slot.__init__", trace, None, "ray::Slot", 7, reference.actor.node.name, "Slot", "0a")
+                )
             raise ActorDiedError()
         return Outcome(reference.pack.id, "committed", len(reference.pack.replicates))
 

@@ -141,6 +141,17 @@ def test_a_death_counts_once_the_pack_has_said_a_word(begins, kinds, tmp_path, m
         assert read_bytes(store, log_path(rows[0]["pack"], rows[0]["attempt"])).startswith(b"host: gpu-7\n")
 
 
+def test_a_worker_that_can_not_start_says_why_at_once(tmp_path, monkeypatch, capsys):
+    """As on a node whose environment lacks a package: the person need not wait until the pack is given up."""
+    lives = iter([Life(0.1, dies=True, begins=False, raises="ModuleNotFoundError: No module named 'my_models'")])
+    ray = RayDouble([Node("gpu-7", {"CPU": 1.0})], lambda pack, node: next(lives, Life(10.0)))
+    assert len(runs([replace(packs_of(big=1)[0], kind="cpu")], tmp_path, monkeypatch, ray, kinds=(Kind("cpu"),))) == 1
+    why = (
+        "a worker on the node gpu-7 could not start (ModuleNotFoundError: No module named 'my_models'). Such a pack waits, 1 s"
+    )
+    assert why in capsys.readouterr().out
+
+
 def test_a_node_that_is_short_of_memory_delays_its_packs_and_fails_none(tmp_path, monkeypatch, capsys):
     """Ray's monitor ends the workers of a pack of two for a minute, each before the pack's first word."""
 

@@ -23,6 +23,12 @@ NODES = [_node("0a1b2c", "10.0.0.7", "gpu-7"), _node("ffff", "10.0.0.8", "gpu-8"
     [
         ("", MONITOR, NODES, ("0a1b2c", "gpu-7")),
         ("", DIED, NODES, ("0a1b2c", "gpu-7")),
+        (
+            "",
+            "an error raised in its creation task, ray::Slot.__init__() (pid=7, ip=10.0.0.8, actor_id=5)",
+            NODES,
+            ("ffff", "gpu-8"),
+        ),
         ("ffff", DIED, NODES, ("ffff", "gpu-8")),  # what the worker said itself
         ("", DIED, [NODES[0], _node("dddd", "10.0.0.7", "gpu-7")], ("", "gpu-7")),
         ("", DIED, [], ("", "10.0.0.7")),

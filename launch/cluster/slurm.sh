@@ -33,10 +33,14 @@ export RAY_AUTH_TOKEN
 
 study=
 stopped=
-# The allocation ends or is preempted soon: the study saves what runs, and the job goes back into the queue.
+cancelled=
+# The allocation ends or is preempted soon: the study saves what runs, and the job is queued again, unless it was cancelled.
 stop() {
-  stopped=yes
   if [[ -n $study ]]; then kill -TERM "$study" 2>/dev/null || true; fi
+  if [[ -z $stopped ]]; then
+    stopped=yes # a notice comes to a job that runs; `scancel` sends the same signal to one that has been ended
+    if [[ $(scontrol show job "$SLURM_JOB_ID") =~ JobState=(CANCELLED|COMPLETING) ]]; then cancelled=yes; fi
+  fi
 }
 trap stop TERM
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
@@ -68,11 +72,13 @@ if [[ -z $stopped ]]; then
   study=$!
 fi
 status=130
-while [[ -n $study ]]; do # `wait` also ends when the trap has run: wait again for the study itself
+if [[ -n $study ]]; then
+  while kill -0 "$study" 2>/dev/null; do wait "$study" || true; done # `wait` also ends when the trap has run
   wait "$study" && status=0 || status=$?
-  kill -0 "$study" 2>/dev/null || break
-done
-if [[ -n $stopped && $status -ne 0 ]]; then
+fi
+if [[ -n $cancelled ]]; then
+  echo "cancelled: the same command goes on from the store"
+elif [[ -n $stopped && $status -ne 0 ]]; then
   echo "stopped before the study was done: the job is queued again and goes on from the store"
   scontrol requeue "$SLURM_JOB_ID"
 fi

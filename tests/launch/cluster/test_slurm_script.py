@@ -15,7 +15,12 @@ _NOTE = '#!/bin/bash\necho "$(basename "$0") $* | $RAY_ADDRESS $RAY_AUTH_MODE ${
 _STUBS = {
     "srun": _NOTE + "exec sleep 60\n",
     "ray": _NOTE,
-    "scontrol": _NOTE + '[[ $1 == show ]] && printf "n1\\nn2\\nn3\\n"\nexit 0\n',
+    "scontrol": _NOTE
+    + """case "$1 $2" in
+"show hostnames") printf "n1\\nn2\\nn3\\n" ;;
+"show job") printf "JobId=%s JobName=manyseeds\\n   JobState=%s Reason=None\\n" "$3" "$STATE" ;;
+esac
+""",
     "hostname": '#!/bin/bash\necho "10.0.0.1 192.168.0.1"\n',
     # the token; the wait for the nodes; the study, which saves and ends with 130 when it is asked to
     "python": _NOTE
@@ -33,7 +38,7 @@ esac
 }
 
 
-def _start(folder, study, *words):
+def _start(folder, study, *words, state="RUNNING"):
     for name, text in _STUBS.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
@@ -41,6 +46,7 @@ def _start(folder, study, *words):
         "PATH": f"{folder}:/usr/bin:/bin",
         "CALLS": str(folder / "calls"),
         "STUDY": study,
+        "STATE": state,
         "PYTHON": str(folder / "python"),
         "SLURM_JOB_ID": "120042",
         "SLURM_JOB_NODELIST": "n[1-3]",
@@ -100,6 +106,16 @@ def test_a_notice_stops_the_study_first_and_then_queues_the_job_again(tmp_path):
     assert process.returncode == 130, output
     assert "goes on from the store" in output
     assert _calls(tmp_path)[-1].startswith("scontrol requeue 120042 |")
+
+
+def test_a_cancelled_job_is_not_queued_again(tmp_path):
+    process = _start(tmp_path, "runs", "flipflop/lstm", state="COMPLETING")
+    _started(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=30)[0].decode()
+    assert process.returncode == 130, output
+    assert output.endswith("cancelled: the same command goes on from the store\n")
+    assert not any("requeue" in call for call in _calls(tmp_path))
 
 
 @pytest.mark.parametrize("words", [(), ("store=/shared/runs",), ("--allow-import", "mine", "mine.yaml")])

@@ -1,10 +1,15 @@
-"""Ctrl-C and SIGTERM as a request: what runs is saved, then the study ends; a second one ends it at once."""
+"""Ctrl-C and SIGTERM as a request: what runs is saved, then the study ends; a second Ctrl-C ends it at once.
+
+A second SIGTERM does not: schedulers send it to all processes of a job, and the job's script sends it on.
+"""
 
 import signal
 import threading
 from types import FrameType
 
 from results.terminal import say
+
+_AT_ONCE: dict[int, str] = {signal.SIGINT: "once more", signal.SIGTERM: "Ctrl-C"}
 
 
 class Interrupt:
@@ -28,6 +33,8 @@ class Interrupt:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._asked.is_set():
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         self._asked.set()
-        say("stopping: what runs is saved first (once more to stop at once)", err=True)
+        say(f"stopping: what runs is saved first ({_AT_ONCE[number]} to stop at once)", err=True)

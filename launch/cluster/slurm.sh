@@ -46,7 +46,7 @@ trap stop TERM
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 
 size=(--num-cpus="${SLURM_CPUS_PER_TASK:-1}" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
-step=(srun --nodes=1 --ntasks=1 --overlap)
+step=(srun --nodes=1 --ntasks=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --overlap) # since 22.05, srun does not take it from sbatch
 "${step[@]}" --nodelist="${nodes[0]}" "$ray" start --head --node-ip-address="$ip" --port="$port" \
   --include-dashboard=false --temp-dir="/tmp/ray-$SLURM_JOB_ID" "${size[@]}" --block &
 until "$ray" health-check --address "$RAY_ADDRESS" 2>/dev/null; do

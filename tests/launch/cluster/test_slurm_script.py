@@ -82,7 +82,8 @@ def test_the_commands_are_a_head_a_worker_a_node_and_the_study(tmp_path):
     process = _start(tmp_path, "0", "mine.yaml", "--allow-import", "mine", "store=/shared/a b")
     output = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0, output
-    step, size = "srun --nodes=1 --ntasks=1 --overlap --nodelist", "--num-cpus=8 --num-gpus=2 --block | 10.0.0.1:20042 token 64"
+    step = "srun --nodes=1 --ntasks=1 --cpus-per-task=8 --overlap --nodelist"
+    size = "--num-cpus=8 --num-gpus=2 --block | 10.0.0.1:20042 token 64"
     ray = tmp_path / "ray"
     head = "--head --node-ip-address=10.0.0.1 --port=20042 --include-dashboard=false --temp-dir=/tmp/ray-120042"
     calls = _calls(tmp_path)

@@ -80,12 +80,12 @@ class PCFG(Task):
             )
         if self.objective == "masked" and self.level != 1:
             raise ValueError(
-                f"task.level = {self.level} is of the objective next: write task.objective = next, or leave it out"
+                f"task.level = {self.level} applies only to objective: next: write task.objective = next, or leave it out"
             )
         if self.objective == "next" and (self.mask_rate != 0.3 or not self.mask_start):
-            raise ValueError("task.mask_rate and task.mask_start are of the objective masked: leave them out")
+            raise ValueError("task.mask_rate and task.mask_start apply only to objective: masked: leave them out")
         if self.objective == "next" and self.hide_selected_from_attention:
-            raise ValueError("task.hide_selected_from_attention is of the objective masked: leave it out")
+            raise ValueError("task.hide_selected_from_attention applies only to objective: masked: leave it out")
         law = rules.lengths(self.root)
         fits = float(law[: max(0, self.length)].sum())
         if fits < _FIT:

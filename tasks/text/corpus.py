@@ -61,7 +61,8 @@ class Corpus(Task):
             raise ValueError("task.mask is missing: the id of the mask token, or write task.objective = next")
         if self.objective == "next" and (self.mask is not None or self.mask_rate != 0.15 or self.hide_selected_from_attention):
             raise ValueError(
-                "task.mask, mask_rate and hide_selected_from_attention are of the objective masked: leave them out with next"
+                "task.mask, mask_rate and hide_selected_from_attention apply only to objective: masked, and task.objective is next: "
+                "leave them out"
             )
         if self.objective == "masked":
             refuse_rate(self.mask_rate, self.vocabulary)

@@ -161,7 +161,11 @@ def test_the_hash_follows_the_bytes_and_the_parts_and_not_the_place(folder, tmp_
         (None, {"mask": None}, r"^task\.mask is missing"),
         (None, {"mask": 50}, r"^task\.mask = 50 must be an id of 0 … 49"),
         (None, {"special": (0, 77)}, r"^task\.special = 77 must be an id"),
-        (None, {"objective": "next"}, r"^task\.mask, mask_rate and hide_selected_from_attention are of the objective masked"),
+        (
+            None,
+            {"objective": "next"},
+            r"^task\.mask, mask_rate and hide_selected_from_attention apply only to objective: masked, and",
+        ),
         (None, {"objective": "last"}, r"^task\.objective = 'last' must be masked or next"),
         (None, {"length": 2}, r"^task\.length = 2 must hold at least two tokens"),
         (None, {"mask_rate": 0.0}, r"^task\.mask_rate = 0 must be"),

@@ -18,6 +18,7 @@ from harness.exchange.folder import metadata_of, read_folder, refuse_used, tenso
 from harness.exchange.gpt2 import to_gpt2
 from harness.exchange.weights import single
 from harness.study.config import Condition, from_dict
+from harness.study.experiment import IMPORTED
 from harness.training import weights as artifacts
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Options, Tree
@@ -85,9 +86,18 @@ def load(folder: str | os.PathLike[str]) -> tuple[nn.Module, Any, dict[str, Any]
 
 
 def refuse_experiment(config: Options, key: object) -> None:
-    """StudyError where a configuration is that of an experiment, whose arrays are kept as weights are."""
+    """StudyError where a configuration is that of an experiment, whose arrays are kept as weights are, or of an imported run."""
     if "experiment" in config:
+        refuse_imported(config, key)
         raise StudyError(f"{key} is an experiment, whose arrays are no weights of a model: results.arrays reads them")
+
+
+def refuse_imported(config: Options, key: object) -> None:
+    """StudyError where a configuration is that of a run brought in by `manyseeds import`, of which there are numbers alone."""
+    if config.get("experiment", {}).get("name") == IMPORTED:
+        raise StudyError(
+            f"{key} was imported: manyseeds has the numbers of this run, and neither trained it nor has its weights"
+        )
 
 
 def refuse_language_model(config: Options, key: object) -> None:
@@ -103,6 +113,7 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
     stages = artifacts.stages_of(store, key)
     if not stages:
         for config in read(store, "replicates", ["config"], pc.field("key") == key)["config"].to_pylist():
+            refuse_imported(json.loads(config), key)
             if "experiment" in json.loads(config):
                 raise StudyError(f"{key} is an experiment: it has no model, and kept no arrays")
             refuse_language_model(json.loads(config), key)

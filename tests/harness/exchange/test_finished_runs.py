@@ -12,6 +12,7 @@ import pytest
 from harness.exchange.finished_runs import Columns, import_runs, read_table, runs_of
 from harness.experiments.entries import entry_of
 from harness.replicates.rerun import rerun
+from launch.cli import main
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
 from results.report.report import write_report
@@ -71,6 +72,19 @@ def test_an_imported_run_cannot_be_run_again_and_says_so(tmp_path):
         StudyError, match=r"^these runs were imported from a table: the store has their numbers, and nothing that could"
     ):
         rerun(store, committed(store)["key"][0].as_py(), say=lambda line: None)
+
+
+def test_commands_that_need_weights_say_that_the_run_was_imported(tmp_path, capsys):
+    store, _ = imported(tmp_path)
+    root, key = str(tmp_path / "store"), committed(store)["key"][0].as_py()
+    evaluate = ["evaluate", root, key, "--set", "p_ignore=0.5 sequences=5"]
+    export = ["export", root, key, "--format", "safetensors", "--out", str(tmp_path / "out")]
+    for words in (["glitches", root, key], ["trace", root, key], evaluate, export):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{key} was imported: manyseeds has the numbers of this run" in line
 
 
 def test_the_same_file_adds_nothing_and_a_longer_one_what_is_new(tmp_path):

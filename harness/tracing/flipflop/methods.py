@@ -52,7 +52,7 @@ def asked(names: Sequence[str], model: Any) -> tuple[list[str], list[str]]:
     """(methods, why others are left out) for a model; no names: all that it allows. ValueError where one that is named is not possible."""
     for name in names:
         if name not in METHODS:
-            raise StudyError(f"--method {name} must be one of {', '.join(METHODS)}")
+            raise StudyError(f"--method {name} must be one of {', '.join(BASELINES)}, or {TRACE} for the trace alone")
     chosen, left = [], []
     for name in dict.fromkeys([TRACE, *(names or BASELINES)]):
         reason = _impossible(BASELINES[name], model) if name in BASELINES else None

@@ -1,11 +1,13 @@
 """Replicates whose glitches can be traced: their weights, and the evaluation sets of their study."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+import tasks
 from harness.exchange.replicate import trained_model
 from harness.planning.pack import ScoredSet
 from harness.probes.flipflop.wrong_reads import row_of, sets_of, weights_of
@@ -39,7 +41,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
         for row in as_planned(store, committed(store)).to_pylist()
         # weights first: language models have none, and no condition can be made of them
         if row["status"] == "finished" and stages_of(store, row["key"])[-1:] == [row["stage"]]
-        if isinstance(condition_of(row).task, FlipFlop)
+        if _may_be_flip_flop(row) and isinstance(condition_of(row).task, FlipFlop)
     ]
     if not rows:
         raise StudyError(
@@ -47,6 +49,13 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
             "run a study with keep: all or keep: tail(n), or manyseeds rerun STORE KEY --keep weights"
         )
     return rows
+
+
+def _may_be_flip_flop(row: Row) -> bool:
+    """Whether a row's task has to be built to know its class: others may need files that are elsewhere by now, as a corpus does."""
+    config = json.loads(row["config"])
+    kind = tasks.REGISTRY.get(config.get("task", {}).get("name"), FlipFlop)
+    return "experiment" not in config and issubclass(kind, FlipFlop)
 
 
 def loaded(store: Store, row: Row, wanted: Sequence[str], device: torch.device) -> Replicate:

@@ -3,6 +3,7 @@
 import datetime
 import shutil
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 import torch
@@ -152,7 +153,10 @@ def fails(words, capsys):
 
 def test_what_cannot_be_traced_is_one_sentence(store, tmp_path, capsys):
     root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
-    assert "--method shap must be one of trace, random, " in fails(["trace", root, key, "--method", "shap", *QUICK], capsys)
+    assert "--method shap must be one of random, last-write, " in (
+        line := fails(["trace", root, key, "--method", "shap", *QUICK], capsys)
+    )
+    assert line.endswith("gradient-input, gradient-shap, or trace for the trace alone")
     assert "--method attention: it looks into causal" in fails(["trace", root, key, "--method", "attention", *QUICK], capsys)
     assert "--set far is no set of tiny: write sparse or dense or online" in fails(
         ["trace", root, key, "--set", "far", *QUICK], capsys
@@ -199,6 +203,32 @@ def test_a_model_that_makes_no_error_has_nothing_to_trace(store, monkeypatch, ca
     monkeypatch.setattr(runs, "glitches", lambda *rest: [])
     root, key = str(store.root).removesuffix("/tiny"), key_of(store, "lstm")
     assert f"no read of {key} on sparse, dense is wrong: there is no glitch to trace" in fails(["trace", root, key], capsys)
+
+
+CORPUS = """
+name: texts
+question: Which token follows?
+task: {name: corpus, folder: "FOLDER", vocabulary: 50, length: 8, objective: next}
+model: {name: lstm, width: 4}
+train: {steps: 2, batch: 2}
+evaluate: {sets: {own: {sequences: 4}}}
+replicates: 1
+executor: local
+wandb: off
+keep: all
+"""
+
+
+def test_the_text_of_another_study_may_be_gone(store, tmp_path, capsys):
+    root, texts = tmp_path / "runs", tmp_path / "corpus" / "train"
+    shutil.copytree(str(store.root).removesuffix("/tiny"), root)
+    texts.mkdir(parents=True)
+    np.save(texts / "1.npy", np.arange(400) % 50)
+    (tmp_path / "texts.yaml").write_text(CORPUS.replace("FOLDER", str(texts.parent)))
+    assert run_study(load(str(tmp_path / "texts.yaml"), [f"store={root}"]), say=lambda text: None) == 0
+    shutil.rmtree(texts.parent)
+    main(["trace", str(root), "all", "--glitches", "1", "--events", "1", "--set", "dense", "--method", "random", *QUICK])
+    assert "(4 replicates)" in capsys.readouterr().out
 
 
 def test_language_models_in_the_store_are_left_out_or_named(store, tmp_path, capsys):

@@ -36,13 +36,17 @@ def record(
     """Find a replicate's glitches on one of its study's sets (default: that with the most errors), and write them to the store.
 
     key: 32 digits, or as many as tell it apart. limit: glitches, the first ones. sisters: how many other seeds of its condition are asked,
-    in the order of their seeds. A file that is of the same set, weights, sisters and limit is left as it is. ValueError in one sentence.
+    in the order of their seeds. Both are at least those of an earlier file, so that a smaller call takes nothing from it. A file that is of
+    the same set, weights, sisters and limit is left as it is. ValueError in one sentence.
     """
     if limit < 1 or sisters < 0:
         raise StudyError(f"--limit {limit} must be at least 1 and --sisters {sisters} at least 0")
     origin = source(stores, key, set_name)
-    about, store = _about(origin, limit, sisters), origin.store
-    before = files.read(store, about.key, about.set)
+    store = origin.store
+    before = files.read(store, origin.row["key"], origin.scored.name)
+    if before is not None:
+        limit, sisters = max(limit, before[0].limit), max(sisters, len(before[0].sisters))
+    about = _about(origin, limit, sisters)
     if before is not None and _same(before[0], about):
         return store, before[0]
 
@@ -127,8 +131,9 @@ def show(
     out: str | None,
     say: Callable[[str], None],
 ) -> None:
-    """Write the file and the page, and print one line per glitch."""
+    """Write the file and the page, and print one line for each of the first `limit` glitches, with as many sisters."""
     store, about = record(stores, key, set_name, limit, sisters, device)
-    for line in lines(store, about.key, about.set):
+    page = write_glitch_page(store, about.key, about.set, out)
+    for line in lines(store, about.key, about.set, limit, sisters):
         say(line)
-    say(str(write_glitch_page(store, about.key, about.set, out)))
+    say(str(page))

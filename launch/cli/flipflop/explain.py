@@ -10,7 +10,7 @@ from results.terminal import say
 @click.command()
 @store_study_key()
 @click.option("--set", "set_name", metavar="NAME", help="Evaluation set of the study. Default: the one with the most errors.")
-@click.option("--limit", default=1000, show_default=True, help="Largest number of glitches to list.")
+@click.option("--limit", default=1000, show_default=True, help="Number of glitches to list; at least as many are stored.")
 @click.option(
     "--sisters", default=25, show_default=True, help="Number of other seeds of the condition that answer the same reads."
 )

@@ -66,9 +66,10 @@ def page(about: About, rows: pa.Table, bounds: Dilution | None = None, drift: Ma
     )
 
 
-def lines(store: Store, key: str, set_name: str) -> Iterator[str]:
-    """The glitches as text, a line each."""
+def lines(store: Store, key: str, set_name: str, limit: int, sisters: int) -> Iterator[str]:
+    """The first `limit` glitches as text, a line each, with the answers of the first `sisters`; then how many more are stored."""
     about, rows = _read(store, key, set_name)
+    sisters = min(sisters, len(about.sisters))
     yield (
         f"{about.study}: {counted(rows.num_rows, 'glitch')} of {about.key[:12]} "
         f"({about.condition}, seeds {about.init_seed}, {about.data_seed}) in the first "
@@ -76,14 +77,16 @@ def lines(store: Store, key: str, set_name: str) -> Iterator[str]:
     )
     if rows.num_rows:
         yield "  string position  margin  since write  since event  said right  sisters wrong  prompt ends with"
-    for row in rows.to_pylist():
+    for row in rows.slice(0, limit).to_pylist():
         said, right = about.answers[row["answer"]], about.answers[row["right"]]
         end = " ".join(about.tokens[token] for token in row["prompt"][: row["position"] + 1][-16:])
-        sisters = f"{sum(row['sister_wrong'])} of {len(about.sisters)}"
+        failing = f"{sum(row['sister_wrong'][:sisters])} of {sisters}"
         yield (
             f"  {row['string']:6} {row['position']:8} {row['margin']:7.3g} {row['since_write']:12} {row['since_event']:12} "
-            f"{said:>5} {right:>5} {sisters:>14}  {end}"
+            f"{said:>5} {right:>5} {failing:>14}  {end}"
         )
+    if rows.num_rows > limit:
+        yield f"  {rows.num_rows - limit:,} more are in {store.path(glitches.FOLDER, glitches.name_of(key, set_name))}"
 
 
 def _read(store: Store, key: str, set_name: str) -> tuple[About, pa.Table]:

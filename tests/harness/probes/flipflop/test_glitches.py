@@ -195,6 +195,33 @@ def test_the_command_lists_and_draws_them_and_does_nothing_twice(store: Store, t
     assert capsys.readouterr().out.startswith("glitchy: 5 glitches")
 
 
+def test_a_smaller_call_prints_less_and_removes_nothing(store: Store, tmp_path: Path, capsys: Any) -> None:
+    key = keys(store, "transformer")[1]
+    words = ["glitches", store.root, key, "--set", "dense", "--out", str(tmp_path)]
+    main(words)
+    every = capsys.readouterr().out.splitlines()
+    file = Path(store.path("glitches", f"{key}-dense.parquet"))
+    stored = file.read_bytes()
+    main([*words, "--limit", "5", "--sisters", "1"])
+    few = capsys.readouterr().out.splitlines()
+    assert file.read_bytes() == stored
+    assert few[:2] == every[:2]
+    assert [line.split()[:7] for line in few[2:7]] == [line.split()[:7] for line in every[2:7]]
+    assert all(" of 1 " in line for line in few[2:7])
+    assert all(" of 2 " in line for line in every[2:-1])
+    assert few[7:] == [f"  {len(every) - 8} more are in {file}", every[-1]]
+
+
+def test_a_page_that_can_not_be_written_is_said_before_the_list(store: Store, capsys: Any) -> None:
+    words = ["glitches", store.root, keys(store, "transformer")[2], "--limit", "3", "--out", "/proc/pages"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert "can't be written" in shown.err
+    assert not shown.out
+
+
 def module(store: Store, key: str, step: int) -> torch.nn.Module:
     """The model of a kept step, scoring alone."""
     from harness.study.config import from_dict

@@ -85,7 +85,7 @@ def test_few_glitches_of_a_model_without_heads_or_sisters_say_so(tmp_path: Path)
 
 
 def test_what_is_printed_is_a_line_a_glitch(study: Store) -> None:
-    printed = list(lines(study, about().key, "dense"))
+    printed = list(lines(study, about().key, "dense", 1000, 25))
     assert printed[0] == (
         "glitchy: 1,000 glitches of 0123456789ab (transformer, seeds 3, 4) in the first 400 of 4,000 strings of dense; "
         "committed: 9,876 errors in 470,000 reads"

@@ -1,6 +1,8 @@
 """Causal language models of local Hugging Face folders. `transformers` is optional, and nothing is downloaded."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,17 +13,14 @@ from results.errors import StudyError
 
 
 @dataclass(frozen=True)
-class LanguageModel:
-    """A causal language model and its tokenizer.
+class ModelFolder:
+    """The folder of a causal language model, whose weights need not be loaded to count the tokens of a text.
 
-    model(input_ids [B, T]) → logits [B, T, V]; parameters: how many; longest: tokens that it takes at most, None if unknown; content: the
-    digest of its files.
+    longest: tokens that the model takes at most, None if unknown; content: the digest of the files.
     """
 
-    model: Any
     tokenizer: Any
     name: str
-    parameters: int
     longest: int | None
     content: str
 
@@ -35,25 +34,57 @@ class LanguageModel:
         return whole[: next((i for i in range(len(whole)) if whole[i : i + len(alone)] == alone), 0)]
 
 
+@dataclass(frozen=True)
+class LanguageModel(ModelFolder):
+    """A causal language model and its tokenizer. model(input_ids [B, T]) → logits [B, T, V]; parameters: how many."""
+
+    model: Any
+    parameters: int
+
+
+def refuse_other_folder(folder: Path) -> None:
+    """StudyError where a path is not the folder of a model."""
+    if not (folder / "config.json").is_file():
+        raise StudyError(f"{folder} is not the folder of a Hugging Face model: it has no config.json (nothing is downloaded)")
+
+
+def open_folder(folder: Path) -> ModelFolder:
+    """The tokenizer of a local folder. ValueError in one sentence where it, or `transformers`, is missing."""
+    transformers = _library()
+    refuse_other_folder(folder)
+    with _one_sentence(folder):
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes of a folder without one
+        raise StudyError(f"{folder} has no tokenizer, such as tokenizer.json: save it there with tokenizer.save_pretrained")
+    longest = getattr(config, "max_position_embeddings", None)
+    return ModelFolder(tokenizer, folder.resolve().name, longest, _content(folder))
+
+
 def load(folder: Path, device: torch.device) -> LanguageModel:
     """The model and tokenizer of a local folder. ValueError in one sentence where either, or `transformers`, is missing."""
+    opened = open_folder(folder)
+    with _one_sentence(folder):
+        model: Any = _library().AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="auto")
+    model = model.to(device).eval()
+    count = sum(parameter.numel() for parameter in model.parameters())
+    return LanguageModel(**vars(opened), model=model, parameters=count)
+
+
+def _library() -> Any:
     try:
         import transformers
     except ImportError as error:
         raise StudyError("language models need the package transformers: pip install transformers") from error
-    if not (folder / "config.json").is_file():
-        raise StudyError(f"{folder} is not the folder of a Hugging Face model: it has no config.json (nothing is downloaded)")
+    return transformers
+
+
+@contextmanager
+def _one_sentence(folder: Path) -> Iterator[None]:
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model: Any = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype="auto")
+        yield
     except (OSError, ValueError, KeyError) as error:
         raise StudyError(f"{folder} can't be opened as a causal language model: {str(error).splitlines()[0]}") from error
-    if len(tokenizer) <= len(set(tokenizer.all_special_ids)):  # what transformers makes of a folder without one
-        raise StudyError(f"{folder} has no tokenizer, such as tokenizer.json: save it there with tokenizer.save_pretrained")
-    model = model.to(device).eval()
-    count = sum(parameter.numel() for parameter in model.parameters())
-    longest = getattr(model.config, "max_position_embeddings", None)
-    return LanguageModel(model, tokenizer, folder.resolve().name, count, longest, _content(folder))
 
 
 def _content(folder: Path) -> str:

@@ -1,8 +1,8 @@
 """Causal language models of local Hugging Face folders on the English flip-flop: `manyseeds language-model`.
 
 A model is a row of `replicates` of a study of its own, with nothing trained (steps 0, loss NaN), and has one evaluation a length: an error
-is a string whose wrong answer has the higher logit (metric `read`). So merge, status and claims take it as any study. `transformers` is
-optional, and nothing is downloaded.
+is a string whose wrong answer has the higher logit (metric `read`). So merge, status and claims take it as any study. What is committed
+is not asked again. `transformers` is optional, and nothing is downloaded.
 """
 
 import datetime
@@ -14,14 +14,24 @@ import torch
 
 import harness.machine.device
 from harness.draw import Draw
-from harness.exchange.language_model import LanguageModel, load
-from harness.probes.flipflop.language_rows import STRINGS, Answers, refuse_other_strings, write
+from harness.exchange.language_model import LanguageModel, ModelFolder, load, open_folder, refuse_other_folder
+from harness.probes.flipflop.language_rows import (
+    STRINGS,
+    Answers,
+    Asked,
+    answered,
+    is_planned,
+    refuse_other_strings,
+    replaced,
+    write,
+)
 from results.errors import StudyError
 from results.store.tables import Store
-from tasks.flipflop.english import ANSWERS, Prompt, prompts
+from tasks.flipflop.english import ANSWERS, PREFIX, Prompt, prompts
 
 LENGTHS = (16, 32, 64, 128, 256, 512)
 _TOKENS = 2**13  # of a forward pass
+Encoded = tuple[list[int], int, int, int]  # tokens of a prompt, token of " off", token of " on", bit
 
 
 def asked(length: int, strings: int, seed: int) -> list[Prompt]:
@@ -30,8 +40,8 @@ def asked(length: int, strings: int, seed: int) -> list[Prompt]:
     return prompts(Draw(seeds, "evaluate", 2**31 + length), Draw(seeds, "evaluate", length), length, strings)
 
 
-def encode(language: LanguageModel, given: Sequence[Prompt]) -> list[tuple[list[int], int, int, int]]:
-    """(tokens, token of " off", token of " on", bit) of every prompt. ValueError where the two answers do not differ behind a prompt."""
+def encode(language: ModelFolder, given: Sequence[Prompt]) -> list[Encoded]:
+    """Every prompt in tokens. ValueError where the two answers do not differ behind a prompt."""
     start = language.start("Alice")
     tails: dict[str, tuple[int, int]] = {}
     out = []
@@ -49,15 +59,22 @@ def encode(language: LanguageModel, given: Sequence[Prompt]) -> list[tuple[list[
     return out
 
 
-@torch.no_grad()
-def errors(language: LanguageModel, given: Sequence[Prompt], device: torch.device) -> int | None:
-    """How many prompts give the wrong answer a logit that is at least the right one's.
-
-    None where a prompt is longer than the model takes.
-    """
-    encoded = sorted(encode(language, given), key=lambda prompt: len(prompt[0]))
-    if language.longest is not None and len(encoded[-1][0]) > language.longest:
+def encode_length(language: ModelFolder, length: int, strings: int, seed: int) -> list[Encoded] | None:
+    """The prompts of a length in tokens; None where one is longer than the model takes."""
+    longest = language.longest
+    if longest is not None and (PREFIX + length) // 2 > longest:  # a sentence has at least one token
         return None
+    for count in sorted({1, strings}):  # the first prompt alone tells of most lengths that they are too long
+        encoded = encode(language, asked(length, count, seed))
+        if longest is not None and max(len(prompt[0]) for prompt in encoded) > longest:
+            return None
+    return encoded
+
+
+@torch.no_grad()
+def errors(language: LanguageModel, encoded: Sequence[Encoded], device: torch.device) -> int:
+    """How many prompts give the wrong answer a logit that is at least the right one's."""
+    encoded = sorted(encoded, key=lambda prompt: len(prompt[0]))
     last_only = "logits_to_keep" in inspect.signature(language.model.forward).parameters
     size = max(1, _TOKENS // len(encoded[-1][0]))
     wrong = 0
@@ -89,8 +106,8 @@ def run(
 ) -> None:
     """Score the models of these folders and commit one replicate each; the study's manifest then plans them beside the earlier ones.
 
-    Raises StudyError, before any model is loaded, on a wrong length or seed, two models of one name, and other strings than earlier models
-    had.
+    Lengths that a model has answered are not asked again, and stay beside those of this call. Raises StudyError, before any model is
+    loaded, on a wrong length or seed, two models of one name, a folder that holds no model, and other strings than earlier models had.
     """
     lengths = sorted(set(lengths))
     if not lengths or any(length < 4 or length % 2 for length in lengths) or strings < 1:
@@ -100,26 +117,49 @@ def run(
     names = [Path(folder).resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise StudyError("two of the folders have one name, which is the model's name in the store: rename one")
+    for folder in folders:
+        refuse_other_folder(Path(folder))
     refuse_other_strings(store, names, strings, seed)
     torch_device = harness.machine.device.resolve(device)
-    texts = {length: asked(length, strings, seed) for length in lengths}
     for folder in folders:
-        began = datetime.datetime.now(datetime.UTC)
-        language = load(Path(folder), torch_device)
-        wrong_by_length: dict[int, int] = {}
-        for length in lengths:
-            wrong = errors(language, texts[length], torch_device)
-            if wrong is None:
-                say(f"{language.name}: length {length} is left out, its prompts exceed the model's {language.longest} tokens")
-                continue
-            wrong_by_length[length] = wrong
-            say(f"{language.name}: length {length}, {strings - wrong} of {strings} right")
-        if not wrong_by_length:
-            raise StudyError(f"no length of {', '.join(map(str, lengths))} fits {language.name}: give smaller --lengths")
-        dtype = str(next(language.model.parameters()).dtype).removeprefix("torch.")
-        write(
-            store,
-            Answers(language.name, language.content, language.parameters, dtype, strings, seed, wrong_by_length),
-            torch_device,
-            began,
-        )
+        _ask(store, Path(folder), lengths, strings, seed, torch_device, say)
+
+
+def _ask(
+    store: Store,
+    folder: Path,
+    lengths: Sequence[int],
+    strings: int,
+    seed: int,
+    device: torch.device,
+    say: Callable[[str], None],
+) -> None:
+    """Ask a model the lengths that it has not answered, and commit all its answers. Its weights are loaded only for a question."""
+    began = datetime.datetime.now(datetime.UTC)
+    opened = open_folder(folder)
+    about = Asked(opened.name, opened.content, strings, seed)
+    wrong_by_length = answered(store, about)
+    if again := [str(length) for length in lengths if length in wrong_by_length]:
+        what = "length {} was answered before and is" if len(again) == 1 else "lengths {} were answered before and are"
+        say(f"{opened.name}: {what.format(', '.join(again))} not asked again")
+    for sentence in replaced(store, about):
+        say(sentence)
+    language = None
+    for length in lengths:
+        if length in wrong_by_length:
+            continue
+        encoded = encode_length(opened, length, strings, seed)
+        if encoded is None:
+            say(f"{opened.name}: length {length} is left out, its prompts exceed the model's {opened.longest} tokens")
+            continue
+        language = language or load(folder, device)
+        wrong_by_length[length] = errors(language, encoded, device)
+        say(f"{opened.name}: length {length}, {strings - wrong_by_length[length]} of {strings} right")
+    if not wrong_by_length.keys() & set(lengths):
+        raise StudyError(f"no length of {', '.join(map(str, lengths))} fits {opened.name}: give smaller --lengths")
+    if language is None and is_planned(store, about, wrong_by_length):
+        return
+    language = language or load(folder, device)
+    dtype = str(next(language.model.parameters()).dtype).removeprefix("torch.")
+    answers = Answers(language.name, language.content, language.parameters, dtype, strings, seed, wrong_by_length)
+    write(store, answers, device, began)

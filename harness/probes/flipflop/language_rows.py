@@ -1,10 +1,12 @@
 """The rows and the manifest of language models on the English flip-flop: a study like any other, with nothing trained."""
 
 import datetime
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 
 import harness.machine.device
@@ -13,11 +15,11 @@ from harness.machine.provenance import code_state, columns, versions
 from harness.planning.manifest import to_bytes
 from harness.study.identity import canonical, digest
 from results.errors import StudyError
-from results.plain_values import Tree
+from results.plain_values import Options, Tree
 from results.store.manifest import ConditionFields, newest_manifest, write_manifest
 from results.store.manifest_fields import ConditionSet, ScoringFields, SetFields
 from results.store.schema import SCHEMAS
-from results.store.tables import Store, commit, committed
+from results.store.tables import Store, commit, committed, read
 
 STRINGS = 500  # of the paper
 _CLAIMS = {"R3": {"value": 0.5}}
@@ -38,9 +40,59 @@ class Answers:
     errors: Mapping[int, int]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A model and the strings of each length that it is asked. content: a hash of its files."""
+
+    name: str
+    content: str
+    strings: int
+    seed: int
+
+    def is_of(self, config: Options) -> bool:
+        """Whether a configuration is that of these files and strings, at whatever lengths."""
+        task, model = config.get("task", {}), config.get("model", {})
+        found = (model.get("name"), model.get("content"), task.get("strings"), task.get("seed"))
+        return found == (LANGUAGE_MODEL, self.content, self.strings, self.seed)
+
+
+def answered(store: Store, asked: Asked) -> dict[int, int]:
+    """The committed errors of a model by length, whatever its name was; the last ones where a length was asked twice."""
+    rows = [row for row in committed(store).to_pylist() if asked.is_of(json.loads(row["config"]))]
+    place = {row["key"]: index for index, row in enumerate(sorted(rows, key=lambda row: row["ended"]))}
+    scores = read(store, "evaluations", ["key", "length", "errors"], pc.field("key").isin(pa.array(place, pa.string())))
+    return {score["length"]: score["errors"] for score in sorted(scores.to_pylist(), key=lambda score: place[score["key"]])}
+
+
+def is_planned(store: Store, asked: Asked, errors: Mapping[int, int]) -> bool:
+    """Whether the newest plan has a model with exactly these lengths, committed."""
+    return any(
+        condition["name"] == asked.name
+        and asked.is_of(condition["config"])
+        and set(condition["config"]["task"]["lengths"]) == set(errors)
+        for condition, _ in _models_held(store, [])[0]
+    )
+
+
+def replaced(store: Store, asked: Asked) -> list[str]:
+    """A sentence for each model of the newest plan whose place this one takes."""
+    sentences = []
+    for condition, _ in _models_held(store, [])[0]:
+        name, task, same = condition["name"], condition["config"]["task"], asked.is_of(condition["config"])
+        if name == asked.name and not same:
+            sentences.append(
+                f"{name}: its earlier answers, of other files or strings ({task['strings']} of seed {task['seed']}), count no longer"
+            )
+        elif same and name != asked.name:
+            sentences.append(f"{asked.name}: its files are those of {name}, whose place it takes")
+    return sentences
+
+
 def write(store: Store, answers: Answers, device: torch.device, began: datetime.datetime) -> None:
-    """Write the manifest with this model beside the earlier ones, then commit its rows."""
-    errors, strings, seed = answers.errors, answers.strings, answers.seed
+    """Write the manifest with this model beside the earlier ones, then commit its rows where they are not committed."""
+    strings, seed = answers.strings, answers.seed
+    errors = dict(sorted(answers.errors.items()))
+    asked = Asked(answers.name, answers.content, strings, seed)
     task = {"name": "english_flipflop", "p_ignore": 0.8, "lengths": list(errors), "strings": strings, "seed": seed}
     model = {"name": LANGUAGE_MODEL, "content": answers.content, "parameters": answers.parameters}
     config = {"task": task, "model": model, "train": {}}
@@ -72,8 +124,10 @@ def write(store: Store, answers: Answers, device: torch.device, began: datetime.
         | {"errors_x_count": wrong, "count_sq": strings}
         for length, wrong in errors.items()
     ]
-    content = to_bytes(_manifest(store, answers.name, key, config, hashes))
+    content = to_bytes(_manifest(store, asked, key, config, hashes))
     write_manifest(store, content)
+    if key in committed(store)["key"].to_pylist() and answered(store, asked) == errors:
+        return
     rows = {"evaluations": evaluations, "replicates": [replicate]}
     commit(store, pack, {table: pa.Table.from_pylist(of_table, SCHEMAS[table]) for table, of_table in rows.items()})
 
@@ -102,16 +156,17 @@ def _models_held(
     return [model for model in models if model[0]["name"] not in replaced], plan["sets"]
 
 
-def _manifest(store: Store, name: str, key: str, config: Tree, hashes: dict[int, str]) -> dict[str, object]:
-    """What a study's readers need: every model so far, one of the same name replaced."""
-    held, sets_before = _models_held(store, [name])
+def _manifest(store: Store, asked: Asked, key: str, config: Tree, hashes: dict[int, str]) -> dict[str, object]:
+    """What a study's readers need: every model so far, one of the same name or files replaced."""
+    models, sets_before = _models_held(store, [asked.name])
+    held = [model for model in models if not asked.is_of(model[0]["config"])]
     sets: dict[str, ConditionSet] = {
         f"length-{length}": {"hash": set_hash, "task": {"name": config["task"]["name"], "length": length}}
         for length, set_hash in hashes.items()
     }
     scoring: ScoringFields = {"metrics": [_METRIC], "direction": "lower", "error": _ERROR, "tokens": None, "outputs": 2}
     new: ConditionFields = {
-        "name": name,
+        "name": asked.name,
         "config": config,
         "settings": config,
         "sets": sets,

@@ -100,7 +100,7 @@ def language_model(
 ) -> None:
     """Test language models on the flip-flop task, in English sentences.
 
-    Claim R3 is about these answers. FOLDER is a local folder of a Hugging Face model."""
+    Claim R3 is about these answers. FOLDER is a local folder of a Hugging Face model. What is committed is not asked again."""
     from harness.probes.flipflop.language_models import LENGTHS, run
     from results.store.tables import refuse_folder_of_study
 

@@ -118,7 +118,7 @@ class Numbers:
 def test_a_planted_cause_is_found_through_the_adapter():
     for number in range(3):
         defect = plant_literal(number, 0.5)
-        language = LanguageModel(Planted(defect), Numbers(), "planted", 0, None, "")
+        language = LanguageModel(Numbers(), "planted", None, "", Planted(defect), 0)
         how = TextSettings(nearest=10, search=Search(size=3))
         text = Numbers().decode(defect.prompt.tolist())
         asked = ask(language, text, [f"#{defect.target}#"], how)
@@ -128,7 +128,7 @@ def test_a_planted_cause_is_found_through_the_adapter():
 
 def test_methods_are_compared_on_a_planted_cause():
     defect = plant_literal(1, 0.8)
-    language = LanguageModel(Planted(defect), Numbers(), "planted", 0, None, "")
+    language = LanguageModel(Numbers(), "planted", None, "", Planted(defect), 0)
     how = TextSettings(nearest=10, search=Search(size=3))
     asked = ask(language, Numbers().decode(defect.prompt.tolist()), [f"#{defect.target}#"], how)
     found = compare_text(asked, how, 3, ["lime", "leave-one-out", "random"], strings=60)

@@ -14,7 +14,7 @@ from launch.cli import main
 from results.claims import scoreboard
 from results.store.manifest import manifest_of
 from results.store.tables import committed, open_store, read
-from tasks.flipflop.english import sentences
+from tasks.flipflop.english import prompts, sentences
 
 CPU = torch.device("cpu")
 WORDS = "Alice Bob The light is turns turned the eats a an apple banana off on .".split()
@@ -36,6 +36,13 @@ def folder(tmp_path_factory):
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(path)
     return path
+
+
+def other_model(folder, parent):
+    """A model with other files, though it gives the same answers."""
+    other = shutil.copytree(folder, parent / "other")
+    (other / "card.txt").write_text("another model")
+    return other
 
 
 def follow(text):
@@ -75,7 +82,7 @@ def test_errors_are_those_of_one_prompt_after_the_other(folder):
             assert bit == prompt.bit
             logits = language.model(torch.tensor([tokens])).logits[0, -1]
             wrong += int(logits[[off, on][bit]] <= logits[[on, off][bit]])
-    assert errors(language, given, CPU) == wrong
+    assert errors(language, encode(language, given), CPU) == wrong
     assert 0 < wrong < 60
 
 
@@ -90,16 +97,11 @@ def test_rows_are_committed_and_lengths_that_do_not_fit_are_named(folder, tmp_pa
     assert [each["length"] for each in rows] == [8, 16]
     assert json.loads(row["config"])["model"]["parameters"] == row["parameters"] == load(folder, CPU).parameters
     language = load(folder, CPU)
-    assert [each["errors"] for each in rows] == [errors(language, asked(length, 40, 0), CPU) for length in (8, 16)]
+    for each in rows:
+        assert each["errors"] == errors(language, encode(language, asked(each["length"], 40, 0)), CPU)
     (found,) = scoreboard(store)
     assert (found.claim.id, found.verdict) == ("R3", "too few replicates")
-    main([*words, "--lengths", "8,16"])  # the same model, other sets
-    assert committed(store).num_rows == 1
-    other = folder.rename(folder.with_name("other"))
-    try:
-        main(["language-model", str(other), "--store", str(tmp_path), "--strings", "40", "--lengths", "8"])
-    finally:
-        other.rename(folder)
+    main(["language-model", str(other_model(folder, tmp_path)), "--store", str(tmp_path), "--strings", "40", "--lengths", "8"])
     assert committed(store).num_rows == 2
     assert "R3  too few" in _claims(tmp_path, capsys)
     main(["status", str(tmp_path)])
@@ -111,8 +113,12 @@ def test_rows_are_committed_and_lengths_that_do_not_fit_are_named(folder, tmp_pa
 def test_models_of_one_study_answer_the_same_strings(folder, tmp_path):
     store = open_store(tmp_path, "m")
     run(store, [folder], [8], 20, device="cpu", say=lambda line: None)
-    run(store, [folder], [8], 30, seed=1, device="cpu", say=lambda line: None)  # the same model once more, in its own place
-    other = shutil.copytree(folder, tmp_path / "other")
+    said = []
+    run(store, [folder], [8], 30, seed=1, device="cpu", say=said.append)  # the same model once more, in its own place
+    assert said[0] == "tiny-gpt2: its earlier answers, of other files or strings (20 of seed 0), count no longer"
+    other = other_model(folder, tmp_path)
+    with pytest.raises(ValueError, match="it has no config"):  # before the strings are compared
+        run(store, [tmp_path / "nothing"], [8], 20, device="cpu")
     for strings, seed in ((30, 0), (20, 1)):
         with pytest.raises(
             ValueError, match=r"tiny-gpt2 in the study m answered 30 strings of each length, of seed 1, .*--seed 1"
@@ -123,6 +129,77 @@ def test_models_of_one_study_answer_the_same_strings(folder, tmp_path):
     rows = {row["key"]: [row["init_seed"], row["data_seed"]] for row in committed(store).to_pylist()}
     assert planned == {key: rows[key] for key in planned}
     assert len(planned) == 2
+
+
+def planned_lengths(store):
+    return {condition["name"]: condition["config"]["task"]["lengths"] for condition in manifest_of(store)["conditions"]}
+
+
+def rows_of(store):
+    """Every committed row but what says where and when it was asked, and whether all that is planned has rows."""
+    planned = {row[0] for row in manifest_of(store)["replicates"]}
+    assert planned <= set(committed(store)["key"].to_pylist())
+    rows = [row for row in read(store, "evaluations").to_pylist() if row["key"] in planned]
+    return sorted((row["key"], row["length"], row["errors"]) for row in rows)
+
+
+def test_what_is_committed_is_not_asked_again(folder, tmp_path, monkeypatch):
+    store, at_once, said = open_store(tmp_path, "m"), open_store(tmp_path, "at_once"), []
+    run(at_once, [folder], [8, 12, 16], 20, device="cpu", say=lambda line: None)
+    run(store, [folder], [8, 16, 64], 20, device="cpu", say=lambda line: None)
+    run(store, [folder], [12], 20, device="cpu", say=said.append)  # other lengths stay
+    assert said == [f"tiny-gpt2: length 12, {20 - rows_of(store)[1][2]} of 20 right"]
+    assert planned_lengths(store) == {"tiny-gpt2": [8, 12, 16]}
+    assert rows_of(store) == rows_of(at_once)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    monkeypatch.setattr("harness.probes.flipflop.language_models.load", None)  # no weights are needed
+    said.clear()
+    run(store, [folder], [8, 16, 64], 20, device="cpu", say=said.append)
+    assert said == [
+        "tiny-gpt2: lengths 8, 16 were answered before and are not asked again",
+        "tiny-gpt2: length 64 is left out, its prompts exceed the model's 120 tokens",
+    ]
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
+def test_a_call_that_ended_between_two_models_goes_on_with_the_second(folder, tmp_path):
+    store, other, said = open_store(tmp_path / "runs", "m"), other_model(folder, tmp_path), []
+
+    def stop(line):
+        if line.startswith("other"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(store, [folder, other], [8], 20, device="cpu", say=stop)
+    assert planned_lengths(store) == {"tiny-gpt2": [8]}
+    run(store, [folder, other], [8], 20, device="cpu", say=said.append)
+    assert said[0] == "tiny-gpt2: length 8 was answered before and is not asked again"
+    assert re.fullmatch(r"other: length 8, \d+ of 20 right", said[1])
+    assert len(rows_of(store)) == 2
+
+
+def test_a_folder_that_was_renamed_keeps_its_answers(folder, tmp_path):
+    store, renamed, said = open_store(tmp_path / "runs", "m"), shutil.copytree(folder, tmp_path / "renamed"), []
+    run(store, [folder], [8], 20, device="cpu", say=lambda line: None)
+    before = rows_of(store)
+    run(store, [renamed], [8], 20, device="cpu", say=said.append)
+    assert said == [
+        "renamed: length 8 was answered before and is not asked again",
+        "renamed: its files are those of tiny-gpt2, whose place it takes",
+    ]
+    assert planned_lengths(store) == {"renamed": [8]}
+    assert rows_of(store) == before
+
+
+def test_a_length_beyond_the_context_is_left_out_before_its_strings_are_made(folder, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "harness.probes.flipflop.language_models.prompts", lambda *given: made.append(given[2:]) or prompts(*given)
+    )
+    said = []
+    run(open_store(tmp_path, "m"), [folder], [8, 64, 10**9], 20, device="cpu", say=said.append)
+    assert said[2] == f"tiny-gpt2: length {10**9} is left out, its prompts exceed the model's 120 tokens"
+    assert made == [(8, 1), (8, 20), (64, 1)]
 
 
 def _claims(store, capsys):
@@ -143,7 +220,7 @@ def test_a_model_without_its_tokenizer_is_one_sentence(folder, tmp_path):
 def test_wrong_folders_and_a_missing_package_are_one_sentence(folder, tmp_path, monkeypatch):
     store = open_store(tmp_path, "m")
     with pytest.raises(ValueError, match="it has no config"):
-        run(store, [tmp_path / "nothing"], [8], 2)
+        run(store, [folder, tmp_path / "nothing"], [8], 2)
     with pytest.raises(ValueError, match="even numbers"):
         run(store, [folder], [7], 2)
     for seed in (-1, 2**63):  # a manifest with such a seed could not be read again, and with it the whole study

@@ -4,6 +4,7 @@ import datetime
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import torch
@@ -12,6 +13,7 @@ import harness.training.checkpoint as checkpoints
 from harness.experiments.measure import measure
 from harness.experiments.script import ScriptFailed
 from harness.machine.device import release
+from harness.machine.exit_guard import no_exit
 from harness.machine.logs import logged
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
@@ -46,24 +48,28 @@ def run_pack(
 ) -> Outcome:
     """Train, commit, remove the checkpoints. Nothing is raised: a study goes on past a pack that fails.
 
-    A replicate that raises is recorded in `failures`, also where it raises an OSError that no store caused. A pack of several that raises
-    is returned as `raised`, and one that runs out of memory, the device's or by a MemoryError the host's, as `oom`: to be split. A store
-    that refuses is tried again for minutes (`harness.machine.store_retry`, which tells `say`), and then the pack is `unstored`, to be run
-    again.
+    A replicate that raises is recorded in `failures`, also where it raises an OSError that no store caused, or calls sys.exit. A pack of
+    several that raises is returned as `raised`, and one that runs out of memory, the device's or by a MemoryError the host's, as `oom`: to
+    be split. A store that refuses is tried again for minutes (`harness.machine.store_retry`, which tells `say`), and then the pack is
+    `unstored`, to be run again.
     """
     size = len(pack.replicates)
     reached = 0
 
-    def note(step: int) -> None:
+    def at(step: int) -> None:
         nonlocal reached
         reached = step
+
+    def note(step: int) -> None:
+        at(step)
         report(step)
 
     try:
         for condition in {replicate.condition.name: replicate.condition for replicate in pack.replicates}.values():
             refuse_other_code(condition)
-        run = train if pack.experiment is None else measure
-        tables = run(pack, store, device, note, should_stop, say=say)
+        run = partial(train, begins=at) if pack.experiment is None else measure
+        with no_exit("the training" if pack.experiment is None else "the experiment"):
+            tables = run(pack, store, device, note, should_stop, say=say)
         patiently(lambda: commit(store, pack.id, tables), should_stop, say)
         _clear(store, pack, say)
     except Stopped as stopped:

@@ -36,19 +36,21 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_s: float = 60.0,
     say: Callable[[str], None] = lambda text: None,
+    begins: Callable[[int], None] = lambda step: None,
 ) -> dict[str, pa.Table]:
     """Train `pack` to its end and return its tables, ready to commit.
 
     report(step) is called after every step, or the several that the compiled loop takes, should_stop() before each and within
     evaluations; `checkpoint_s`: seconds between checkpoints, more where writing them would take over CHECKPOINT_SHARE of the time.
-    say(text) is told when the store is waited for, and of a loop that was not compiled or a step that was not captured. Raises
-    Stopped, with the state saved, when asked to stop.
+    say(text) is told when the store is waited for, and of a loop that was not compiled or a step that was not captured. begins(step) is
+    called once, with the step of the checkpoint that training goes on from, or 0. Raises Stopped, with the state saved, when asked to stop.
     """
     began = datetime.datetime.now(datetime.UTC)
     begun = parents.annotates(pack) or parents.begins(pack)
     weights = patiently(lambda: parents.read(store, pack), should_stop, say) if begun else None
     state = Training(pack, device, weights, should_stop, teachers_of(pack, store, device, should_stop, say, Stopped))
     patiently(lambda: state.restore(store, say), should_stop, say)
+    begins(state.step)
     if state.loop is None and sequential.takes(pack, device):
         say(f"batch-1 SGD takes the ordinary loop, many times slower: {sequential.missing()}")
     if state.eager_because:

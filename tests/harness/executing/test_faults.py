@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import sys
 import time
 from types import SimpleNamespace
 
@@ -17,8 +18,11 @@ from harness.executing import run_pack as execute
 from harness.executing.hang_watch import MULTIPLE, QUIET_S, START_S, Watch
 from harness.executing.leases import LEASE_S
 from harness.executing.run_pack import Outcome, record_failure, run_pack
+from harness.local import Local
 from harness.machine import store_retry as patience
+from harness.machine.exit_guard import Exited
 from harness.machine.store_retry import patiently
+from models.lstm import Recurrent
 from results.errors import DamagedFile, StoreError
 from results.store.schema import TABLES
 from results.store.tables import committed, read, write_bytes
@@ -174,6 +178,37 @@ def test_memory_that_runs_out_in_a_function_halves_a_pack_and_is_recorded_with_i
     rows = read(store, "failures").to_pylist()
     assert [(row["kind"], row["exception"], len(row["keys"])) for row in rows] == [("oom", "MemoryError", 1)] * 2
     assert all("in too_large" in row["traceback"] for row in rows)
+
+
+def test_a_model_that_ends_its_process_fails_alone(store, packs, monkeypatch):
+    monkeypatch.setattr(Recurrent, "_logits", lambda *arguments: sys.exit(3))
+    assert run_pack(packs[1], store, CPU, lambda step: None, lambda: False).status == "failed"
+    (row,) = read(store, "failures").to_pylist()
+    assert row["exception"] == "Exited: the training called sys.exit(3): raise an error instead"
+    with pytest.raises(Exited):
+        Local("cpu").measure(packs[1])
+
+
+def test_ctrl_c_is_no_failure_of_a_pack(store, packs, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute, "train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_pack(packs[1], store, CPU, lambda step: None, lambda: False)
+
+
+def test_a_pack_that_raises_at_once_failed_at_the_step_of_its_checkpoint(store, packs, monkeypatch):
+    asked = iter([False] * 4 + [True] * 100)
+    assert run_pack(packs[1], store, CPU, lambda step: None, lambda: next(asked)).status == "stopped"
+    (saved,) = checkpoints.steps(store, packs[1].id)
+
+    def broken(*arguments):
+        raise ArithmeticError("planted")
+
+    monkeypatch.setattr(Recurrent, "_logits", broken)
+    assert run_pack(packs[1], store, CPU, lambda step: None, lambda: False).step == saved > 0
+    assert [row["step"] for row in read(store, "failures").to_pylist()] == [saved]
 
 
 def test_a_lost_node_is_no_death(store, packs):

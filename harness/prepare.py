@@ -13,6 +13,7 @@ import harness.planning.manifest as manifests
 import harness.training.checkpoint as checkpoints
 from harness.executing.missing_mount import begun
 from harness.executor import Executor, KindsExecutor
+from harness.experiments.measure import saved_seconds
 from harness.machine.device import planned_numerics
 from harness.machine.device import resolve as resolve_device
 from harness.machine.provenance import code_state, versions
@@ -196,16 +197,23 @@ def _priced(prepared: Prepared, targets: Mapping[str, int] | None, retry: bool) 
     steps = {pack.shape: conditions[pack.signature].steps for pack in final.packs}
     per_replicate = {name: rates[name].pack_seconds(count) / rates[name].size for name, count in steps.items()}
     weights = {name: rate.weights for name, rate in rates.items()}
-    saved = {} if study.is_experimental else _saved_seconds(prepared.store, final, rates)
+    saved = _saved_seconds(prepared.store, final, rates, per_replicate)
     return replace(prepared, plan=final, cost=estimate(final, per_replicate, prepared.slots, weights, saved))
 
 
-def _saved_seconds(store: Store, planned: Plan, rates: Mapping[str, Rate]) -> dict[str, float]:
-    """Seconds of training that the checkpoints of interrupted packs hold, by pack id. Their evaluations count as missing."""
+def _saved_seconds(
+    store: Store, planned: Plan, rates: Mapping[str, Rate], per_replicate: Mapping[str, float]
+) -> dict[str, float]:
+    """Seconds of work that the checkpoints of interrupted packs hold, by pack id. The evaluations of a training count as missing."""
     begun_packs, seconds = set(list_names(store, "checkpoints")), {}
     for pack in planned.packs:
         if pack.id in begun_packs:
             rate, condition = rates[pack.shape], planned.study.conditions[planned.replicates[pack.replicates[0]].condition]
+            if condition.experiment is not None:
+                keys = [planned.replicates[index].key for index in pack.replicates]
+                packed = condition.experiment.packed
+                seconds[pack.id] = saved_seconds(store, pack.id, keys, packed, per_replicate[pack.shape])
+                continue
             newest = min(max(checkpoints.steps(store, pack.id), default=0), condition.steps)
             seconds[pack.id] = newest * rate.step_s * len(pack.replicates) / rate.size
     return seconds

@@ -241,11 +241,7 @@ def _restored(store: Store, pack: Pack, say: Callable[[str], None]) -> tuple[lis
     """What the newest whole checkpoint of a pack holds; nothing where there is none."""
 
     def unfit(checkpoint: checkpoints.Found) -> str:
-        state = checkpoint[1]
-        whole = isinstance(state, dict) and state.keys() - {"begun"} == {"keys", "done"}
-        return (
-            "" if whole and state["keys"] == [replicate.key for replicate in pack.replicates] else "it is of other replicates"
-        )
+        return "" if _fits(checkpoint[1], [replicate.key for replicate in pack.replicates]) else "it is of other replicates"
 
     checkpoint = checkpoints.read(store, pack.id, unfit, say)
     if checkpoint is None:
@@ -264,6 +260,25 @@ def _restored(store: Store, pack: Pack, say: Callable[[str], None]) -> tuple[lis
         for pair in zip(parts["entries"], arrays, strict=True)
     ]
     return done, Begun(entries, parts["seconds"], decode(parts["state"], tensors), decode(parts["generators"], tensors))
+
+
+def _fits(state: object, keys: Sequence[str]) -> bool:
+    """Whether the state of a checkpoint is of an experiment's pack of these replicates."""
+    return isinstance(state, dict) and state.keys() - {"begun"} == {"keys", "done"} and state["keys"] == list(keys)
+
+
+def saved_seconds(store: Store, pack: str, keys: Sequence[str], packed: bool, replicate_s: float) -> float:
+    """Seconds of a pack's work that its newest checkpoint holds, where a replicate takes `replicate_s`.
+
+    packed: whether one call measures all that is left. A call that was saved in its middle counts the seconds that it took so far.
+    """
+    checkpoint = checkpoints.newest(store, pack)
+    if checkpoint is None or not _fits(checkpoint[1], keys):
+        return 0.0
+    state = checkpoint[1]
+    done = len(state["done"])
+    call_s = replicate_s * ((len(keys) - done) if packed else 1)
+    return replicate_s * done + (min(call_s, state["begun"]["seconds"]) if "begun" in state else 0.0)
 
 
 def set_hash(name: str) -> str:

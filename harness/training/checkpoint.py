@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from results.errors import MissingFile
 from results.store.seal import BLANK, seal, state
 from results.store.tables import Store, delete, list_names, read_bytes, write_bytes
 
@@ -45,6 +46,18 @@ def read(
             return checkpoint
         delete(store, _path(pack, step))
         say(f"the checkpoint of step {step} of pack {pack} is removed: {why}; training goes on from an earlier step")
+    return None
+
+
+def newest(store: Store, pack: str) -> Found | None:
+    """The tensors and state of the newest checkpoint that is whole, or None. Nothing is removed."""
+    for step in reversed(steps(store, pack)):
+        try:
+            checkpoint = _content(read_bytes(store, _path(pack, step)))
+        except MissingFile:  # its pack was committed meanwhile
+            continue
+        if not isinstance(checkpoint, str):
+            return checkpoint
     return None
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import harness.run
 from harness.local import run_manifest
+from harness.prepare import executor_of, prepare
 from harness.replicates.rerun import rerun
 from harness.run import run
 from harness.study.load import load
@@ -175,6 +176,21 @@ def test_a_killed_run_goes_on_at_the_replicate_and_ends_equal(start, tmp_path, m
     assert start("measure", "experiment.shift=0", store="cut")[0] == 0
     assert calls == [7, 8, 9, 10, 11]
     assert tables(tmp_path / "cut", "own") == tables(tmp_path / "whole", "own")
+
+
+def test_what_a_killed_run_has_saved_is_not_counted_as_missing(start, tmp_path, monkeypatch):
+    """One replicate is committed, six more are saved: five of twelve are left."""
+    monkeypatch.setattr(harness.executing.run_pack, "measure", _saving_each(harness.experiments.measure.measure))
+    own_functions.kill_at.add(7)
+    with pytest.raises(own_functions.Gone):
+        start("measure", "experiment.shift=0")
+    study = load(tmp_path / "own.yaml", [f"store={tmp_path / 'runs'}", "experiment.shift=0"])
+    executor = executor_of(study)
+    prepared = prepare(study, executor)
+    executor.close()
+    (seconds,) = committed(prepared.store)["train_s"].to_pylist()
+    assert prepared.cost.replicates == 11
+    assert prepared.cost.slot_hours * 3600 == pytest.approx(5 * seconds)
 
 
 def _saving_each(measure):

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import harness.executing.run_pack
+import harness.training.checkpoint as checkpoints
 import results
 from harness.experiments.entries import BadResult
-from harness.experiments.measure import measure
+from harness.experiments.measure import measure, saved_seconds
 from harness.experiments.saved_state import decode, encode
 from harness.machine.interrupt import Interrupt
 from harness.replicates.rerun import rerun
@@ -22,7 +23,7 @@ from results.report.replicate_page import write_replicate_page
 from results.report.report import write_report
 from results.store.manifest import newest_manifest
 from results.store.merge import merge
-from results.store.tables import committed, open_store, read
+from results.store.tables import committed, list_names, open_store, read
 from results.store.verify import verify
 from tests.harness.experiments import own_functions
 from tests.harness.killed import without_report
@@ -67,6 +68,21 @@ def whole(tmp_path_factory):
 
 def kept(root, **chosen):
     return [(*each[:2], *each[3:5], each.values.tolist()) for each in results.arrays(root, "own", **chosen)]
+
+
+@pytest.mark.parametrize(("function", "packed"), [("walk", False), ("walks", True)])
+def test_a_call_that_was_saved_in_its_middle_counts_as_long_as_it_took(tmp_path, function, packed):
+    own_functions.stop_at.add((1, 3))
+    own_functions.kill_at.add(3)
+    with pytest.raises(own_functions.Gone):
+        start(tmp_path, function, "pack.size=3")
+    store = open_store(tmp_path / "runs", "own")
+    (pack,) = list_names(store, "checkpoints")
+    state = checkpoints.newest(store, pack)[1]
+    begun, done = state["begun"]["seconds"], len(state["done"])
+    assert saved_seconds(store, pack, state["keys"], packed, 1000.0) == pytest.approx(1000.0 * done + begun)
+    assert saved_seconds(store, pack, state["keys"], packed, 1e-9) <= 1e-9 * len(state["keys"])
+    assert saved_seconds(store, pack, state["keys"][1:], packed, 1000.0) == 0
 
 
 def test_a_function_with_save_and_load_goes_on_between_two_results(tmp_path, whole):

@@ -89,7 +89,7 @@ def load(
     conditions: COLUMN=value, COLUMN=[values] or COLUMN=None (for null), of the table or of `replicates`. A range or an array stands for
     its values.
     planned: False adds the replicates that the newest plan lacks, such as those of a setting that was changed since. While they are left
-    out, a UserWarning says how many there are. `failures` has the rows of all packs either way.
+    out, a UserWarning says how many of the replicates asked for they are. `failures` has the rows of all packs either way.
     A condition that was renamed has its name in the newest plan; rows that this plan lacks keep their names.
     filters: for other comparisons on columns of the table: a pyarrow expression, or tuples as in `pandas.read_parquet`,
     such as [("step", ">=", 1000)].
@@ -111,18 +111,19 @@ def load(
         by_name = "condition" in wanted or "condition" in str(filter)  # a condition's name is that of the newest plan
         kept = list(dict.fromkeys([*wanted, "config"])) if config else wanted
         rows = read(opened, table) if by_name else read(opened, table, list(dict.fromkeys([*kept, "key"])), filter)
-        rows = _counting(opened, rows, planned)
         if by_name:
             rows = as_planned(opened, rows)
             rows = rows if filter is None else rows.filter(filter)
+        rows = _counting(opened, rows, planned)
         configs = rows["config"] if config else None
     elif joined or about or config:
         used = [name for name in beside if name in joined or name in about or (config and name == "config")]
-        replicates = _counting(opened, read(opened, "replicates", [*ROW, *used]), planned)
+        replicates = read(opened, "replicates", [*ROW, *used])
         if "condition" in used:
             replicates = as_planned(opened, replicates)
         if about:
             replicates = replicates.filter(_expression("replicates", None, about))
+        replicates = _counting(opened, replicates, planned)
         packs = set(replicates["pack"].unique().to_pylist()) if about else None  # no other file is opened
         rows = read(opened, table, [*needed, *(name for name in ROW if name not in needed)], filter, replicates, packs)
         rows, configs = _with_columns(rows, replicates, joined, bool(config))

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -205,6 +206,18 @@ def test_a_replicate_that_the_newest_plan_lacks_is_left_out_with_a_warning(chang
     assert set(rows["key"].to_pylist()) == {"a", "b"}
     assert [each.filename for each in told] == [__file__]
     assert set(results.load(changed.root, table=table, **options, planned=False)["key"].to_pylist()) == {"a", "b", "x"}
+
+
+@pytest.mark.parametrize("table", ["replicates", "evaluations"])
+@pytest.mark.parametrize(
+    ("asked", "left_out"), [({"condition": "one"}, 1), ({"condition": "two"}, 0), ({"status": "diverged"}, 0)]
+)
+def test_the_warning_counts_the_replicates_that_were_asked_for(changed, table, asked, left_out):
+    """The replicate that no plan has any more keeps its name, one; all have finished."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        results.load(changed.root, table=table, **asked)
+    assert len(told) == left_out
 
 
 def test_the_tables_of_a_report_hold_the_replicates_of_the_newest_plan(changed):

@@ -49,7 +49,7 @@ def fits(condition: Condition) -> bool:
         and replace(link, labels="task", init="fresh", temperature=1.0, teacher=Teacher()) == Link()
     )
     perceptron = isinstance(condition.model, MLP) and condition.model == MLP(condition.model.width)
-    return plain and labelled and perceptron and task.classifies and task.vocabulary == 2
+    return plain and labelled and perceptron and task.classifies and not task.soft and task.vocabulary == 2
 
 
 def takes(pack: Pack, device: torch.device) -> bool:

@@ -22,6 +22,7 @@ from harness.training.pack_state import Stopped, Training
 from harness.training.schedule import learning_rate
 from harness.training.train import train
 from results.store.tables import open_store
+from tasks.distillation.parity import SparseParity
 from tests.harness.packs import pack
 from tests.harness.training.float64 import assert_as_near, trainings_in_float64
 from tests.rounding import assert_same
@@ -270,6 +271,15 @@ def test_other_models_tasks_devices_and_stages_take_the_ordinary_loop():
     assert sequential.takes(whole, CPU)
     assert not sequential.takes(whole, torch.device("cuda"))
     assert not sequential.takes(replace(whole, numerics={"compile": True}), CPU)
+
+
+def test_a_task_whose_classes_are_laws_takes_the_ordinary_loop():
+    class Soft(SparseParity):
+        soft = True
+
+    one = condition(SMALL)
+    assert not sequential.fits(replace(one, task=Soft(length=30, degree=3)))
+    assert sequential.fits(replace(one, task=SparseParity(length=30, degree=3)))
 
 
 def test_the_row_says_which_loop_it_was_and_no_compiler_is_said_aloud(tmp_path, monkeypatch):

@@ -90,10 +90,13 @@ class Optimizer:
 
 
 def _runs(trains: Sequence[Train]) -> list[tuple[int, int, Train]]:
-    """(first, last + 1, training) of neighbouring replicates whose trainings are equal."""
+    """(first, last + 1, training) of neighbouring replicates whose trainings, and so learning rates, are equal.
+
+    A plateau gives each replicate a learning rate of its own, so there each is alone.
+    """
     runs, first = [], 0
     for slot in range(1, len(trains) + 1):
-        if slot == len(trains) or trains[slot] != trains[first]:
+        if slot == len(trains) or trains[slot] != trains[first] or trains[first].schedule == "plateau":
             runs.append((first, slot, trains[first]))
             first = slot
     return runs

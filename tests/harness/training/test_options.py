@@ -35,6 +35,17 @@ def test_a_replicate_in_a_mixed_pack_equals_its_own_pack(name):
         assert [{**row, "pack": ""} for row in mine] == [{**row, "pack": ""} for row in single.rows.evaluations]
 
 
+def test_neighbours_of_one_condition_go_by_their_own_plateaus():
+    one = condition(**PAIRS["plateau"][0])
+    seeds = [(seed, seed) for seed in (1, 2, 3, 4)]
+    packed, state = losses_of_steps(pack(one, seeds))
+    assert len(set(state.plateau.scale)) > 1
+    for slot, seed in enumerate(seeds):
+        alone, single = losses_of_steps(pack(one, [seed]))
+        assert torch.equal(packed[:, slot], alone[:, 0])
+        assert torch.equal(state.flat.values[slot], single.flat.values[0])
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_resumed_pack_equals_an_undisturbed_one(name, tmp_path):
     conditions = [condition(name=f"c{index}", **fields) for index, fields in enumerate(PAIRS[name])]

@@ -36,8 +36,9 @@ class Contrast:
     """A condition against the baseline on one set; where `compared` is None, `reason` says why nothing could be compared.
 
     missing: replicates of the two without a number, since they have failed or not ended. bounds: the superiority if all of these turned
-    out best for one side, and for the other. holm: the corrected p. least: the smallest corrected p that these replicates can have.
-    needed: replicates that would settle it, None where it is settled.
+    out best for one side, and for the other. holm: the corrected p. at_most: whether that is the correction of a p of which the
+    exact value may be smaller. least: the smallest corrected p that these replicates can have. needed: replicates that would settle it,
+    None where it is settled.
     """
 
     condition: str
@@ -48,6 +49,7 @@ class Contrast:
     bounds: Interval | None
     holm: float | None = None
     least: float | None = None
+    at_most: bool = False
     needed: Needed | None = None
     reason: str | None = None
 
@@ -80,14 +82,23 @@ def contrasts(
         for name in sets
     ]
     tested = [index for index, contrast in enumerate(table) if contrast.compared]
-    adjusted = holm([contrast.compared.p for contrast in table if contrast.compared])
-    smallest = holm([contrast.compared.least for contrast in table if contrast.compared])  # Holm's p grow with each p
-    for index, p, least in zip(tested, adjusted, smallest, strict=True):
+    every = [contrast.compared for contrast in table if contrast.compared]
+    adjusted = holm([compared.p for compared in every])
+    limits = [(compared.p, p) for compared, p in zip(every, adjusted, strict=True) if compared.at_most and p < 1]
+    smallest = holm([compared.least for compared in every])  # Holm's p grow with each p
+    for index, compared, p, least in zip(tested, every, adjusted, smallest, strict=True):
         contrast, needed = table[index], None
         if p > 1 - CONFIDENCE:
             base, other = groups[chosen, contrast.stage], groups[contrast.condition, contrast.stage]
             needed = to_settle(*_numbers(base, other, contrast.set), POWER, 1 - (1 - CONFIDENCE) / len(tested))
-        table[index] = replace(contrast, holm=p, least=least, needed=needed)
+        at_most = any(own <= compared.p and corrected == p for own, corrected in limits)
+        table[index] = replace(
+            contrast,
+            holm=p,
+            at_most=at_most,
+            least=least,
+            needed=needed,
+        )
     return table
 
 
@@ -158,20 +169,34 @@ def _say_table(
 ) -> None:
     """Print how to read a table of contrasts, the table, and how many of them its replicates can't settle."""
     chance = columns[4]
-    count, short = sum(contrast.compared is not None for contrast in table), sum(map(_out_of_reach, table))
+    every = [contrast.compared for contrast in table if contrast.compared]
+    count, short, tied = len(every), sum(map(_out_of_reach, table)), sum(compared.tied for compared in every)
     over = "the one comparison" if count == 1 else f"the {count} comparisons"
     say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
     say("More replicates: how many more of each condition would show the difference with 80 % power.")
     if any(contrast.bounds for contrast in table):
         say(f"Missing: replicates without a number; after them, the least and the largest {chance} that they leave possible.")
+    if any(compared.at_most for compared in every):
+        say(
+            "≤: no random split of the replicates is as extreme, so the exact p may be far smaller. Do not rank conditions by it."
+        )
     say("")
     for line in table_lines(columns, rows):
         say(line)
+    if tied:
+        say("")
+        where = "the one comparison" if count == 1 else f"{tied} of {count} comparisons"
+        say(
+            f"No difference at all in {where}: the values of both conditions are equal. Replicates like these show none, however many."
+        )
     if short:
         say("")
         which = "The one comparison" if count == 1 else f"{short} of {count} comparisons"
-        say(f"{which} can't reach a corrected p of {1 - CONFIDENCE:.2g}, however large the difference is.")
-        say("“At least” is the smallest p that their replicates allow. Add replicates, or compare fewer conditions and sets.")
+        say(
+            f"{which} can't reach a corrected p of {1 - CONFIDENCE:.2g}: too few replicates, too few that differ, or too many comparisons."
+        )
+        at_least = "“At least” is the smallest p that their replicates allow. " if any(map(_bounded, table)) else ""
+        say(f"{at_least}Add replicates, or compare fewer conditions and sets.")
 
 
 def _contrast(
@@ -243,9 +268,16 @@ def _chances(contrast: Contrast, compared: Compared, chance: float, interval: In
     """The cells from the replicates to the corrected p. bounds: the chance if all missing ones were best for one side, or the other."""
     count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
     missing = f"{contrast.missing}" + (f": {_chance(bounds.low)} – {_chance(bounds.high)}" if bounds else "")
-    corrected = f"{contrast.holm:.3g}" + (f" (at least {contrast.least:.3g})" if _out_of_reach(contrast) else "")
+    corrected = _p(contrast.holm, contrast.at_most) + (f" (at least {contrast.least:.3g})" if _bounded(contrast) else "")
     shown = f"{_chance(chance)} [{_chance(interval.low)}, {_chance(interval.high)}]"
-    return [count, missing, shown, f"{compared.p:.3g}", corrected]
+    return [count, missing, shown, _p(compared.p, compared.at_most), corrected]
+
+
+def _p(p: float | None, at_most: bool) -> str:
+    """A p-value; "≤ 0.0001" where the exact one may be smaller."""
+    if p is None:
+        return ""
+    return ("≤ " if at_most else "") + (f"{p:.3g}" if p >= 1e-300 else "below 1e-300")  # what float64 can't hold
 
 
 def _chance(chance: float) -> str:
@@ -280,7 +312,14 @@ def _better(worse: Interval) -> Interval:
 
 
 def _out_of_reach(contrast: Contrast) -> bool:
-    return contrast.least is not None and contrast.least > 1 - CONFIDENCE
+    """Whether a corrected p of 0.05 needs more replicates or fewer comparisons. Where all values are equal, neither helps."""
+    tied = contrast.compared is not None and contrast.compared.tied
+    return contrast.least is not None and contrast.least > 1 - CONFIDENCE and not tied
+
+
+def _bounded(contrast: Contrast) -> bool:
+    """Whether the smallest corrected p of a contrast that is out of reach says more than that it is 1 at most."""
+    return _out_of_reach(contrast) and contrast.least is not None and f"{contrast.least:.3g}" != "1"
 
 
 def _ratio(ratio: Ratio) -> str:

@@ -28,7 +28,7 @@ _SIGNS = {
     "[": r"\lbrack{}",  # an option of \midrule or \\ where it begins a row
     **{character: "\\" + character for character in "&%$#_"},
 }
-_SYMBOLS = str.maketrans({"–": "--", "−": "$-$", "∞": r"$\infty$", "×": r"$\times$"})
+_SYMBOLS = str.maketrans({"–": "--", "−": "$-$", "∞": r"$\infty$", "≤": r"$\le$", "×": r"$\times$"})
 _POWER = re.compile(r"(?<![\w.=+-])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?![\w.])")  # such as 2.2e+03
 _MINUS = re.compile(r"(?<![\w.=+${-])-(?=\d|\$\\infty)")  # of a number: LaTeX prints a hyphen for it
 _BORDER = re.compile(r"(?<!\\)\|")  # of a cell of Markdown

@@ -29,7 +29,8 @@ class Compared:
 
     first, second: their numbers of replicates; where paired, both are the number of pairs. ratios: second over first, by quantile.
     superiority: P(second errs more) + P(they err equally)/2, within pairs where paired, with its interval; p: two-sided; least: the
-    smallest p that replicates with these values can have.
+    smallest p that replicates with these values can have; at_most: whether the exact p may be smaller (`Permuted`). tied: whether no
+    two values that are compared differ.
     """
 
     paired: bool
@@ -40,6 +41,8 @@ class Compared:
     p: float
     least: float
     ratios: dict[float, Ratio]
+    at_most: bool = False
+    tied: bool = False
 
 
 def compare(
@@ -60,11 +63,11 @@ def compare(
     if paired:
         changes = differences(x, y)
         chance, interval = pair_superiority(changes, confidence)
-        test = sign_flip(changes, seed)
+        test, tied = sign_flip(changes, seed), not changes.any()
     else:
         chance, interval = superiority(x, y, confidence)
-        test = brunner_munzel(x, y, seed)
-    return Compared(paired, len(x), len(y), chance, interval, test.p, test.least, ratios)
+        test, tied = brunner_munzel(x, y, seed), np.unique([*x, *y]).size == 1
+    return Compared(paired, len(x), len(y), chance, interval, test.p, test.least, ratios, test.at_most, tied)
 
 
 def differences(first: ArrayLike, second: ArrayLike) -> Floats:
@@ -85,11 +88,14 @@ def signed_ranks(changes: ArrayLike) -> Floats:
 def sign_flip(changes: ArrayLike, seed: int = 0) -> Permuted:
     """Two-sided p of the sum of signed ranks if every nonzero sign were a fair coin. 1 where no pair differs; least where all agree.
 
-    Exact, ties included, for up to `EXACT` pairs that differ: the distribution of the sum is convolved rank by rank. Beyond that
-    `DRAWS` seeded draws, counting the observed one, which keeps the test valid (Phipson and Smyth 2010).
+    Exact, ties included, for up to `EXACT` pairs that differ: the distribution of the sum is convolved rank by rank; and where all signs
+    agree. Else `DRAWS` seeded draws, counting the observed one, which keeps the test valid (Phipson and Smyth 2010).
     """
     ranks = np.rint(2 * signed_ranks(changes)).astype(np.int64)  # twice the average ranks: whole numbers
     sizes, observed = np.abs(ranks[ranks != 0]), abs(int(ranks.sum()))
+    agreeing = min(1.0, 2.0 ** (1 - sizes.size))  # the share of flips that make all signs agree
+    if sizes.size and observed == sizes.sum():
+        return Permuted(agreeing, agreeing)
     if sizes.size > EXACT:
         extreme, block = 0, max(1, _BLOCK // sizes.size)
         for start in range(0, DRAWS, block):
@@ -97,7 +103,7 @@ def sign_flip(changes: ArrayLike, seed: int = 0) -> Permuted:
                 np.float64
             )  # whole numbers: exact
             extreme += int((np.abs(2 * positive - sizes.sum()) >= observed).sum())
-        return Permuted((extreme + 1) / (DRAWS + 1), 1 / (DRAWS + 1))
+        return Permuted((extreme + 1) / (DRAWS + 1), agreeing, extreme == 0)
     total = int(sizes.sum())
     chances = np.zeros(total + 1)  # of every sum of the positive ones
     chances[0] = 1.0
@@ -106,7 +112,7 @@ def sign_flip(changes: ArrayLike, seed: int = 0) -> Permuted:
         chances /= 2
         chances[size:] += added
     sums = 2 * np.arange(total + 1) - total
-    return Permuted(min(1.0, float(chances[np.abs(sums) >= observed].sum())), min(1.0, 2.0 ** (1 - sizes.size)))
+    return Permuted(min(1.0, float(chances[np.abs(sums) >= observed].sum())), agreeing)
 
 
 @lru_cache(maxsize=8)

@@ -23,10 +23,15 @@ _EQUAL = 1 - 1e-9  # ratio of statistics above which they differ by rounding alo
 
 
 class Permuted(NamedTuple):
-    """p: two-sided; least: the smallest p that any split of these values into two samples of these sizes has."""
+    """The p of a permutation test.
+
+    p: two-sided; least: the smallest p that any split of these values into two samples of these sizes has. at_most: none of the random
+    draws is as extreme as the samples, so p is the smallest that so many draws can show, and the exact one may be far smaller.
+    """
 
     p: float
     least: float
+    at_most: bool = False
 
 
 def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple[float, Interval]:
@@ -62,9 +67,11 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike, seed: int = 0) -> Permut
     """Brunner and Munzel's test of P(Y > X) + P(Y = X)/2 = 1/2 by permutation (Neubert and Brunner 2007, CSDA 51, 5192-5204).
 
     The studentised statistic of the two samples is compared with that of all splits of the pooled values: exact where the samples come
-    from one distribution, whatever its ties, and right in large samples where only the chance is even. Beyond `SPLITS` different ones,
-    `DRAWS` splits are drawn with a seed and the observed one is counted among them. The variance has a floor below every value but 0, so
-    samples that do not overlap have the largest statistic. p is 1 where all values are tied.
+    from one distribution, whatever its ties, and right in large samples where only the chance is even. The variance has a floor below
+    every value but 0, so samples that do not overlap have the largest statistic. p is 1 where all values are tied.
+
+    Beyond `SPLITS` different splits, the few without overlap are counted, so samples that do not overlap have an exact p. Of the others
+    `DRAWS` are drawn with a seed and the observed one is counted among them; p is the sum of the two shares.
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(x.size, y.size) < 2:
@@ -76,11 +83,20 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike, seed: int = 0) -> Permut
     if _countable(sizes, y.size):
         null, weights = _all_splits(tuple(sizes.tolist()), y.size)
         return Permuted(min(1.0, float(weights[null >= observed].sum())), float(weights[null >= null.max() * _EQUAL].sum()))
+    apart = x.size * y.size * _EQUAL  # the statistic of samples that do not overlap
+    separated = _separated(sizes, y.size)
+    if observed >= apart:
+        return Permuted(separated, separated)
     if values.size == place.size:
-        extreme = DRAWS - int(np.searchsorted(_untied(place.size, y.size, seed), observed))
+        untied = _untied(place.size, y.size, seed)
+        below, overlapping = (int(np.searchsorted(untied, statistic)) for statistic in (observed, apart))
     else:
-        extreme = sum(int((_statistics(splits, sizes, y.size) >= observed).sum()) for splits in _drawn(sizes, y.size, seed))
-    return Permuted((extreme + 1) / (DRAWS + 1), 1 / (DRAWS + 1))
+        below = overlapping = 0
+        for splits in _drawn(sizes, y.size, seed):
+            statistics = _statistics(splits, sizes, y.size)
+            below, overlapping = below + int((statistics < observed).sum()), overlapping + int((statistics < apart).sum())
+    p = separated + (1 - separated) * (overlapping - below + 1) / (overlapping + 1)
+    return Permuted(p, separated or 1 / (overlapping + 1), below == overlapping)
 
 
 def _logit_interval(chance: float, by_x: Ints, by_y: Ints, confidence: float) -> tuple[float, float]:
@@ -133,6 +149,12 @@ def _statistics(taken: Ints, sizes: Ints, m: int) -> Floats:
     variance_y = (square_y - above**2 / m) / (m - 1) / m / (2 * n) ** 2
     statistic: Floats = np.abs(above / pairs - 0.5) / np.sqrt(np.maximum(variance_x + variance_y, 1 / pairs**2))
     return statistic
+
+
+def _separated(sizes: Ints, m: int) -> float:
+    """The share of all splits whose samples do not overlap; 0 where ties make each overlap, or below what float64 can hold."""
+    total, ends = int(sizes.sum()), set(sizes.cumsum().tolist())
+    return ((m in ends) + (total - m in ends)) / math.comb(total, m)
 
 
 def _countable(sizes: Ints, m: int) -> bool:

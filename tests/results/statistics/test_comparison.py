@@ -16,6 +16,7 @@ from scipy import stats
 from launch.cli import cli
 from results.errors import StudyError
 from results.report.contrasts import contrasts, show_contrasts, show_value_contrasts
+from results.rows.latex import Tabular
 from results.rows.measures import Measure
 from results.rows.study_rows import StudyRows
 from results.rows.summary import Replicate, Score
@@ -68,14 +69,16 @@ def test_many_pairs_are_drawn_with_the_same_result():
     found = sign_flip(changes)
     assert found == sign_flip(changes)
     assert found.p == pytest.approx(stats.wilcoxon(changes).pvalue, abs=0.01)
-    assert sign_flip(np.ones(EXACT + 1)) == (1 / (DRAWS + 1),) * 2
+    shifted = random.normal(1.5, 1, EXACT + 100)
+    assert sign_flip(shifted) == (1 / (DRAWS + 1), 2.0 ** (1 - len(shifted)), True)
+    assert sign_flip(np.ones(EXACT + 1)) == (2.0**-EXACT, 2.0**-EXACT, False)  # all agree: exact
 
 
 def test_infinities_of_both_are_equal_and_of_one_the_worst():
     inf = math.inf
     assert differences([inf, 0.0, inf, 0.1], [inf, inf, 0.2, 0.1]).tolist() == [0.0, inf, -inf, 0.0]
-    assert sign_flip(differences([inf] * 5, [inf] * 5)) == (1.0, 1.0)
-    assert sign_flip(differences([0.1] * 6, [inf] * 6)) == (2 / 2**6,) * 2
+    assert sign_flip(differences([inf] * 5, [inf] * 5))[:2] == (1.0, 1.0)
+    assert sign_flip(differences([0.1] * 6, [inf] * 6))[:2] == (2 / 2**6,) * 2
     assert sign_flip([1.0, 1.0, 0.0, -1.0]).least == 2 / 2**3
     with pytest.raises(ValueError, match="no pairs"):
         differences([0.1], [0.1, 0.2])
@@ -264,7 +267,63 @@ def test_a_study_whose_replicates_all_failed_has_nothing_to_compare():
 
 def test_the_only_comparison_is_not_1_of_1(monkeypatch):
     lines = shown(monkeypatch, _replicates("base", [0.1, 0.2, 0.3]) + _replicates("other", [0.2, 0.3, 0.4]))
-    assert "The one comparison can't reach a corrected p of 0.05, however large the difference is." in lines
+    short = "The one comparison can't reach a corrected p of 0.05: too few replicates, too few that differ, or too many comparisons."
+    assert short in lines
+
+
+def test_a_p_that_random_splits_bound_is_printed_as_a_bound(monkeypatch):
+    """P(errs more) = 1 with the exact p of its 30 and 30 replicates, beside one of 0.97 whose p was the same 0.0001."""
+    base = [(i + 1) / 100 for i in range(30)]
+    near, apart = [1.0] * 29 + [0.005], [1.0] * 30
+    seeds = [(i, i + 1) for i in range(30)]
+    rows = _replicates("base", base) + _replicates("near", near, seeds) + _replicates("apart", apart, seeds)
+    later = _replicates("later", [0.9 * error for error in base])  # pairs: an exact p, below the others
+    lines = shown(monkeypatch, rows + later)
+    cells = {line.split("|")[1].strip(): [cell.strip() for cell in line.split("|")][6:8] for line in lines if line[:1] == "|"}
+    exact = 2 / math.comb(60, 30)
+    assert cells["apart"] == [f"{exact:.3g}", f"{3 * exact:.3g}"]
+    assert cells["near"] == ["≤ 0.0001", "≤ 0.0001"]
+    assert cells["later"][1] == f"{2 * 2 / 2**30:.3g}"
+    assert sum(line.startswith("≤: no random split of the replicates is as extreme") for line in lines) == 1
+    assert not any("≤" in line for line in shown(monkeypatch, rows[:30] + later))
+    printed = []
+    latex = Tabular(printed.append)
+    for line in lines:
+        latex(line)
+    assert any(r" & $\le$ 0.0001 & $\le$ 0.0001 & " in line for line in printed)
+
+
+def test_a_corrected_p_that_is_carried_over_from_a_bound_is_one(monkeypatch):
+    """Holm's p of the second is that of the first, which has the larger factor; that of an exact p below both is its own."""
+    rows = [each for name in "abcd" for each in _replicates(name, [i / 100 for i in range(9)])]
+    pairs = compare([0.0] * 9, [1.0] * 9, True)
+    tests = iter([replace(pairs, p=1e-4, at_most=True), replace(pairs, p=1.5e-4), replace(pairs, p=1e-6)])
+    monkeypatch.setattr("results.report.contrasts.compare", lambda *_, **__: next(tests))
+    found = contrasts(rows, ["sparse"])
+    assert [each.holm for each in found] == pytest.approx([2e-4, 2e-4, 3e-6])
+    assert [each.at_most for each in found] == [True, True, False]
+
+
+def test_equal_values_are_no_reason_to_add_replicates(monkeypatch):
+    """The line ended with "1 (at least 1)", and the advice was to add replicates."""
+    base = _replicates("base", [i / 100 for i in range(20)])
+    for rows in (
+        _replicates("same", [i / 100 for i in range(20)]),
+        _replicates("same", [0.0] * 20, [(i, 99) for i in range(20)]),
+    ):
+        if rows[0].seeds[1] == 99:
+            base = _replicates("base", [0.0] * 20)
+        lines = shown(monkeypatch, base + rows)
+        assert next(line for line in lines if line.startswith("| same")).split("|")[6:8] == [" 1 ", " 1 "]
+        assert lines[-1] == (
+            "No difference at all in the one comparison: the values of both conditions are equal. "
+            "Replicates like these show none, however many."
+        )
+    mixed = shown(monkeypatch, _replicates("base", [0.0] * 12) + _replicates("other", [0.0] * 10 + [0.1, 0.2]))
+    assert "| 0.5 | 0.5 (at least 0.5) |" in next(line for line in mixed if line.startswith("| other"))
+    assert mixed[-1] == (
+        "“At least” is the smallest p that their replicates allow. Add replicates, or compare fewer conditions and sets."
+    )
 
 
 def shown(monkeypatch, replicates):

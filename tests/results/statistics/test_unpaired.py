@@ -51,7 +51,7 @@ def test_scipys_permutation_test_of_its_own_statistic_agrees():
 
 def test_five_against_five_by_hand():
     """252 splits: 2 are separated, and 2 more have one inversion."""
-    assert brunner_munzel([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == (pytest.approx(2 / 252), pytest.approx(2 / 252))
+    assert brunner_munzel([1, 2, 3, 4, 5], [6, 7, 8, 9, 10])[:2] == (pytest.approx(2 / 252), pytest.approx(2 / 252))
     assert brunner_munzel([1, 2, 3, 4, 6], [5, 7, 8, 9, 10]).p == pytest.approx(4 / 252)
     assert brunner_munzel([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]).p == pytest.approx(2 / 252)
 
@@ -68,7 +68,7 @@ def test_no_sample_is_more_significant_than_a_separated_one(n):
         found = brunner_munzel(low, mixed).p
         assert last <= found
         last = found
-    assert brunner_munzel([0.0] * n, [0.0] * n) == (1.0, pytest.approx(1.0))
+    assert brunner_munzel([0.0] * n, [0.0] * n)[:2] == (1.0, pytest.approx(1.0))
     assert brunner_munzel([0.0] * n, [0.0] * (n - 1) + [1.0]).p == pytest.approx(1.0)
 
 
@@ -94,7 +94,41 @@ def test_large_samples_have_scipys_p(ties):
         p, theirs = brunner_munzel(x, y).p, stats.brunnermunzel(x, y).pvalue
         assert p == pytest.approx(theirs, abs=4 * math.sqrt(theirs * (1 - theirs) / DRAWS) + 0.004)
         assert p == brunner_munzel(x, y).p
-    assert brunner_munzel(np.arange(200.0), np.arange(200.0) + 500) == (1 / (DRAWS + 1),) * 2
+    near = np.append(np.arange(199.0) + 500, 0.5)
+    assert brunner_munzel(np.arange(200.0), near) == (
+        pytest.approx(1 / (DRAWS + 1)),
+        pytest.approx(2 / math.comb(400, 200)),
+        True,
+    )
+
+
+@pytest.mark.parametrize(("n", "m"), [(200, 200), (30, 25), (12, 9), (9, 12)])
+def test_samples_that_do_not_overlap_have_an_exact_p(n, m):
+    """It was 1 of 10,000, as for any sample that no random split exceeds, and so less than that of samples that overlap."""
+    both, whole = pytest.approx(2 / math.comb(n + m, n)), math.comb(n + m, n)
+    assert brunner_munzel(np.arange(n), np.arange(m) + n) == (both, both, False)
+    assert brunner_munzel(np.arange(m) + n, np.arange(n)) == (both, both, False)
+    zeros = brunner_munzel([0.0] * n, np.arange(m) + 1.0)  # the m lowest can be the second sample unless zeros are tied there
+    assert zeros.p == pytest.approx((2 if m >= n else 1) / whole)
+    assert not zeros.at_most
+
+
+def test_drawn_splits_and_those_without_overlap_make_one_valid_p():
+    """Neither is counted twice: 10 and 10 values have few enough splits to sum them all."""
+    random = np.random.default_rng(5)
+    splits = [list(chosen) for chosen in itertools.combinations(range(20), 10)]
+    everything = np.arange(20)
+    found = []
+    for shift in (9, 8, 6):
+        x, y = everything[:10] + random.normal(0, 1e-3, 10), everything[:10] + shift + random.normal(0, 1e-3, 10)
+        ranks = stats.rankdata([*x, *y])
+        observed = by_definition(ranks[:10], ranks[10:])
+        drawn = random.choice(len(splits), 4000, replace=False)
+        null = [by_definition(splits[i], np.setdiff1d(everything, splits[i])) for i in drawn]
+        found.append((brunner_munzel(x, y).p, np.mean(np.array(null) >= observed - 1e-9)))
+    for p, share in found:
+        assert p == pytest.approx(share, abs=4 * math.sqrt(max(share, 1e-4) / 4000))
+        assert p >= 2 / math.comb(20, 10) + 1 / (DRAWS + 1) - 1e-6
 
 
 def test_large_samples_with_few_errors_are_counted_exactly():

@@ -11,23 +11,29 @@ from numpy.typing import ArrayLike
 
 from results.report.plots.palette import INK, Style
 from results.report.plots.plot_data import log_coordinates
-from results.report.plots.tick_labels import power_of_ten
-from results.statistics.intervals import Floats
+from results.report.plots.tick_labels import plain, power_of_ten
+from results.statistics.intervals import Floats, quantile
 
 Errors = Mapping[str, Floats]  # error rates of a condition's replicates; infinity is diverged
+NARROW = 10  # largest rate over smallest, up to which an axis has round numbers at its ends instead of powers of ten
+LEAST_RATIO = 1.5  # of the ends of an axis: rates that are all alike do not fill it
+MARKED = (0.0, 0.25, 0.5, 0.75, 1.0)  # quantiles of a condition that have a mark
+MOST_TICKS = 6  # of a narrow axis that have a label
 
 
 @dataclass(frozen=True)
 class ErrorScale:
     """Places on an error axis: log10 of the rate, with room below for zeros and above for diverged replicates.
 
-    `low` and `high` are whole decades; the categories lie beyond a break in the axis.
+    `low` and `high` are whole decades, or round numbers where the rates lie within one decade; the categories lie beyond a break in the
+    axis. ticks: pairs of place and label.
     """
 
-    low: int
-    high: int
+    low: float
+    high: float
     zeros: bool
     diverged: bool
+    ticks: tuple[tuple[float, str], ...]
 
     @property
     def zero(self) -> float:
@@ -39,7 +45,7 @@ class ErrorScale:
 
     @property
     def span(self) -> float:
-        return max(self.high - self.low, 2)
+        return self.high - self.low
 
     def place(self, errors: ArrayLike) -> Floats:
         """Coordinates of error rates; zeros and infinities go to their own category, and NaN stays NaN."""
@@ -55,24 +61,52 @@ class ErrorScale:
 
 
 def error_scale(*errors: ArrayLike) -> ErrorScale:
-    """The decades that hold all positive rates, at least two of them, and whether there are zeros and diverged replicates."""
+    """The axis that holds all positive rates, and whether there are zeros and diverged replicates.
+
+    It spans whole decades, at least two of them; where the rates lie within one decade, it spans about as much as they do.
+    """
     values = np.concatenate([np.empty(0), *(np.asarray(e, dtype=np.float64).ravel() for e in errors)])
-    logs = np.log10(positive(values))
-    low = math.floor(logs.min()) if logs.size else -2
-    high = math.ceil(logs.max()) if logs.size else 0
-    return ErrorScale(min(low, high - 2), high, bool((values == 0).any()), bool(np.isinf(values).any()))
+    rates, categories = positive(values), (bool((values == 0).any()), bool(np.isinf(values).any()))
+    if rates.size and rates.max() <= NARROW * rates.min():
+        rounds = _round_numbers(float(rates.min()), float(rates.max()))
+        every = -(-len(rounds) // MOST_TICKS)
+        ticks = tuple((math.log10(number), plain(number)) for number in rounds[::-1][::every])
+        return ErrorScale(math.log10(rounds[0]), math.log10(rounds[-1]), *categories, ticks)
+    low = math.floor(np.log10(rates.min())) if rates.size else -2
+    high = math.ceil(np.log10(rates.max())) if rates.size else 0
+    low = min(low, high - 2)
+    step = max(1, -(-(high - low) // 7))
+    return ErrorScale(low, high, *categories, tuple((float(k), power_of_ten(k)) for k in range(high, low - 1, -step)))
+
+
+def _round_numbers(least: float, most: float) -> list[float]:
+    """Round numbers from at most `least` to at least `most`, whose ratio is at least LEAST_RATIO; none above 1 if `most` is not."""
+    spread = math.sqrt(max(1.0, LEAST_RATIO * least / most))
+    high = min(most * spread, 1.0) if most <= 1 else most * spread
+    low = min(least, high / LEAST_RATIO)
+    if high > 4 * low:
+        power = math.floor(math.log10(low))
+        numbers = [float(f"{digit}e{exponent}") for exponent in (power, power + 1) for digit in (1, 2, 5)]
+        numbers.append(float(f"1e{power + 2}"))
+    else:
+        room = (high - low) / 4
+        power = math.floor(math.log10(room))
+        step, power = next((digit, power) for digit in (5, 2, 1) if float(f"{digit}e{power}") <= room)
+        first, last = math.floor(low / float(f"{step}e{power}")), math.ceil(high / float(f"{step}e{power}"))
+        numbers = [float(f"{step * count}e{power}") for count in range(first, last + 1)]
+    below, above = max(number for number in numbers if number <= low), min(number for number in numbers if number >= high)
+    return [number for number in numbers if below <= number <= above]
 
 
 def error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], counts: float | None = None) -> None:
-    """Decades, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken.
+    """Ticks, the categories beyond the breaks, a band behind each, and two strokes where the axis is broken.
 
     counts: room beyond each category for its counts, in spans of the axis.
     """
     below, above = scale.limits()
     room = scale.span * (counts if counts is not None else 0.075 if direction == "y" else 0.0)
     limits = (below - room * scale.zeros, above + room * scale.diverged)
-    step = max(1, -(-(scale.high - scale.low) // 7))
-    ticks = [(float(k), power_of_ten(k)) for k in range(scale.high, scale.low - 1, -step)]
+    ticks = list(scale.ticks)
     breaks = []
     if scale.zeros:
         ticks.append((scale.zero, "0"))
@@ -104,6 +138,12 @@ def error_axis(panel: Axes, scale: ErrorScale, direction: Literal["x", "y"], cou
             x, y = ([at], [0.0]) if horizontal else ([0.0], [at])
             transform = panel.get_xaxis_transform() if horizontal else panel.get_yaxis_transform()
             panel.plot(x, y, transform=transform, clip_on=False, zorder=5, **stroke)
+
+
+def with_quantiles(errors: ArrayLike) -> Floats:
+    """The error rates, and those where a figure marks their quantiles: between 0 and the smallest rate there may be a median."""
+    values = np.asarray(errors, dtype=np.float64)
+    return np.array([*values, *(quantile(values, q) for q in MARKED if values.size)])
 
 
 def positive(errors: Floats) -> Floats:

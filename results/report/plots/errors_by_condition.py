@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
-from results.report.plots.error_axis import Errors, ErrorScale, error_axis, error_scale, evenly, jitter, positive
+from results.report.plots.error_axis import (
+    Errors,
+    ErrorScale,
+    error_axis,
+    error_scale,
+    evenly,
+    jitter,
+    positive,
+    with_quantiles,
+)
 from results.report.plots.palette import INK, PAPER, colour_of
 from results.report.plots.panels import name_columns, titled_panels
 from results.report.plots.plot_data import Rows, tell
@@ -22,7 +31,7 @@ def errors_by_condition(errors: Mapping[str, Errors], rows: Mapping[str, Rows] |
 
     `errors` and `rows` are by set, then by condition. The widest violin of a panel is that of the condition with most positive errors.
     """
-    scale = error_scale(*(values for by in errors.values() for values in by.values()))
+    scale = error_scale(*(with_quantiles(values) for by in errors.values() for values in by.values()))
     conditions = list(dict.fromkeys(name for by in errors.values() for name in by))
     with titled_panels(errors, max(1.25 * len(conditions), 2.6), 4.6, y="error rate", shared="y") as (figure, panels):
         for panel, (name, by) in zip(panels, errors.items(), strict=True):

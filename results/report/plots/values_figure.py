@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from results.report.page_template import format_real
 from results.report.plots.curves import Curve, light_curves, median_by_step
-from results.report.plots.error_axis import error_axis, error_scale, jitter
+from results.report.plots.error_axis import error_axis, error_scale, jitter, with_quantiles
 from results.report.plots.errors_by_condition import points_and_quantiles
 from results.report.plots.palette import colour_of
 from results.report.plots.panels import name_columns, titled_panels
@@ -27,7 +27,7 @@ def values_by_condition(values: Mapping[str, Values], log: Mapping[str, bool], p
     columns = 1 if width > 6 else None
     with titled_panels(values, width, 4.2, y="value of a replicate", columns=columns) as (figure, panels):
         for panel, (name, by) in zip(panels, values.items(), strict=True):
-            scale = error_scale(*by.values()) if log[name] else None
+            scale = error_scale(*map(with_quantiles, by.values())) if log[name] else None
             for column, condition in enumerate(conditions):
                 values_of, colour, before = by.get(condition, np.empty(0)), colour_of(column), set(panel.get_children())
                 if scale is None:

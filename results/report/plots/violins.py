@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from results.report.page_template import format_rate
-from results.report.plots.error_axis import Errors, ErrorScale, error_axis, error_scale, positive
+from results.report.plots.error_axis import Errors, ErrorScale, error_axis, error_scale, positive, with_quantiles
 from results.report.plots.errors_by_condition import density
 from results.report.plots.palette import COLOURS, INK, PAPER, Style
 from results.report.plots.panels import shortened, titled_panels
@@ -43,7 +43,7 @@ def largest(errors: Errors, baseline: str, most: int = MAX_CONDITIONS) -> list[s
     order = effect_order(errors, baseline)
     if len(order) <= most:
         return order
-    scale = error_scale(*errors.values())
+    scale = error_scale(*map(with_quantiles, errors.values()))
     middle = scale.place([quantile(errors[name], 0.5) for name in order])
     centre = middle[order.index(baseline)] if baseline in order else float(np.median(middle))
     distance = np.where(np.array(order) == baseline, np.inf, np.abs(middle - centre))
@@ -58,7 +58,7 @@ def sweep(errors: Mapping[str, Errors], baseline: str, most: int = MAX_CONDITION
     at its median and a bold name. Raises ValueError where `baseline` is none of a set's conditions.
     """
     chosen = {name: largest(by, baseline, most) for name, by in errors.items()}
-    scale = error_scale(*(by[condition] for name, by in errors.items() for condition in chosen[name]))
+    scale = error_scale(*(with_quantiles(by[condition]) for name, by in errors.items() for condition in chosen[name]))
     rows = max(map(len, chosen.values()), default=1)
     with titled_panels(errors, 5.2, 0.23 * rows + 1.3, "error rate", columns=2) as (figure, panels):
         for panel, (name, by) in zip(panels, errors.items(), strict=True):

@@ -317,6 +317,42 @@ def test_zero_has_a_place_of_its_own_that_no_small_rate_shares() -> None:
     assert np.isnan(scale.place(np.array([np.nan]))).all()
 
 
+@pytest.mark.parametrize(
+    ("rates", "ends", "ticks"),
+    [
+        ([0.39, 0.66], (0.35, 0.7), ["0.7", "0.6", "0.5", "0.4"]),
+        ([0.1, 1.0], (0.1, 1.0), ["1", "0.5", "0.2", "0.1"]),
+        ([2.2e-4, 2.9e-4], (2e-4, 3.2e-4), None),
+        ([0.5], (0.4, 0.65), None),
+        ([1.0], (0.65, 1.0), None),
+        ([12.0, 13.0], (10.0, 16.0), None),
+        ([0.05, 0.6], (0.01, 1.0), ["1", "10⁻¹", "10⁻²"]),
+        ([0.0], (0.01, 1.0), ["1", "10⁻¹", "10⁻²"]),
+    ],
+)
+def test_rates_within_one_decade_fill_the_axis(rates: list[float], ends: tuple[float, float], ticks: list[str] | None) -> None:
+    """It had two decades at least, and 0.39 to 0.66 took a tenth of it. Rates that are all alike do not fill it either."""
+    scale = error_scale(rates, [0.0, np.inf])
+    assert (10**scale.low, 10**scale.high) == pytest.approx(ends)
+    shown = scale.place([0.0, *rates, np.inf])
+    assert shown[0] < scale.low
+    assert shown[-1] > scale.high
+    assert all(scale.low <= place <= scale.high for place in scale.place([rate for rate in rates if rate]))
+    labels = [label for _, label in scale.ticks]
+    assert ticks is None or labels == ticks
+    assert 2 <= len(labels) <= 6
+    assert len(set(labels)) == len(labels)
+
+
+def test_the_ends_of_a_narrow_axis_are_round_and_hold_its_rates() -> None:
+    random = np.random.default_rng(0)
+    for least, ratio in zip(10 ** random.uniform(-8, 4, 500), 10 ** random.uniform(0, 1, 500), strict=True):
+        scale = error_scale([least, least * ratio])
+        assert scale.low <= np.log10(least) + 1e-12
+        assert scale.high >= np.log10(least * ratio) - 1e-12
+        assert 0.15 < scale.span < 1.7
+
+
 def test_figures_stand_with_nothing_but_zeros_or_nothing_but_diverged() -> None:
     for value in (0.0, np.inf):
         only = np.full(3, value)

@@ -149,7 +149,7 @@ def test_the_distance_0_is_labelled_and_told(largest, tmp_path: Path):
     }"""
     said = asked(page, script, tmp_path, 800)["said"]
     found = {pair for text in said for pair in re.findall(r"distance (\S+), error rate (\S+)", text)}
-    assert found == {("0", "10⁻¹"), ("1", "0.2"), ("2.45", "0.3"), (f"{largest:,}", "0.4")}
+    assert found == {("0", "0.1"), ("1", "0.2"), ("2.45", "0.3"), (f"{largest:,}", "0.4")}
 
 
 def test_a_point_of_values_tells_its_condition_seed_and_value():

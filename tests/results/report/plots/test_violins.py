@@ -38,12 +38,13 @@ def test_a_sweep_of_426_conditions_stays_small_and_draws_60_in_each_panel() -> N
 def test_zeros_and_diverged_replicates_are_counted_in_bands_of_their_own() -> None:
     errors = {"base": np.array([0.0, 0.0, 0.0, 0.01, np.inf, np.inf]), "clean": np.zeros(4)}
     (panel,) = sweep({"sparse": errors}, "base").axes
-    scale = error_scale(*errors.values())
+    scale = error_scale(*errors.values(), [0.005])  # the median of base
     zeros, diverged = scale.zero - 0.045 * scale.span, scale.infinite + 0.045 * scale.span  # beside the marks of quantiles
     counts = {(round(text.xy[0], 9), text.get_text()) for text in panel.texts}
     assert counts == {(round(zeros, 9), "3"), (round(diverged, 9), "2"), (round(zeros, 9), "4")}
     (marks,) = [line for line in panel.lines if line.get_linewidth() == 2.0]
     left, right = panel.get_xlim()
+    assert scale.low <= np.log10(0.005)  # no mark of a quantile lies in the band of zeros
     assert left < zeros < np.nanmin(marks.get_xdata()) <= np.nanmax(marks.get_xdata()) < diverged < right
     assert scale.zero < scale.low
     assert scale.infinite > scale.high

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import results
 from results.errors import StoreError, StudyError
+from results.report.plots.error_axis import error_axis, error_scale
 from results.report.plots.figure_files import smaller
 from results.report.plots.palette import COLOURS, Style
 from results.report.plots.panels import titled_panels
@@ -48,19 +49,19 @@ def finding(transformers: Pairs, lstms: Pairs) -> str:
 
 def drawing(transformers: Pairs, lstms: Pairs) -> Figure:
     """A line is a seed, from its error on the training distribution to that on sparse strings; zeros lie below the axis' break."""
+    scale = error_scale(transformers, lstms)
+    per_cent = [(place, f"{100 * 10**place:.6g} %") for place, _ in scale.ticks] + [(scale.zero, "0")] * scale.zeros
     titles = [f"{len(pairs)} {name}, same recipe" for pairs, name in ((transformers, "transformers"), (lstms, "LSTMs"))]
     with titled_panels(titles, 3.05, 3.4, y="reads that are wrong", shared="y") as (figure, panels):
         for panel, pairs, colour in zip(panels, (transformers, lstms), COLOURS, strict=False):
             for pair in pairs:
                 perfect = pair[0] == 0
                 look: Style = {"color": colour, "alpha": 0.8} if perfect else {"color": "#9aa0a6", "alpha": 0.45}
-                panel.plot((0, 1), pair, "o-", zorder=2 + perfect, **look)
+                panel.plot((0, 1), scale.place(pair), "o-", zorder=2 + perfect, **look)
             panel.set_xticks((0, 1), ("training\ndistribution", "strings with\nfew writes"))
             panel.set_xlim(-0.3, 1.3)
-            panel.set_yscale("symlog", linthresh=1e-4, linscale=0.5)
-            panel.set_yticks((0, 1e-4, 1e-3, 1e-2, 1e-1, 1), ("0", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"))
-            panel.set_ylim(-3e-5, 1)
-            panel.minorticks_off()
+            error_axis(panel, scale, "y", counts=0)
+            panel.set_yticks(*zip(*per_cent, strict=True))
     return figure
 
 

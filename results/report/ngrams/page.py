@@ -61,24 +61,39 @@ def _losses(by_condition: Mapping[str, Sequence[Course]]) -> Drawn:
             light_curves(panel, i, [(course.steps, course.loss) for course in own])
             panel.plot(*_median(own), color=colour_of(i), lw=2)
             last = max(float(course.steps[-1]) for course in own)
-            for k in range(1, own[0].order + 1):
-                level = own[0].levels.get(f"{k}-gram a={own[0].alpha:g}")
-                if level is not None:
-                    panel.axhline(level, color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
-                    end = last * (1 - 0.14 * (k - 1))  # names of levels that are close stay apart
-                    panel.text(end, level, f"{k}-gram", fontsize=8, ha="right", va="bottom", color=INK)
-            panel.margins(y=0.08)  # room for the name of the highest level
+            known = {k: own[0].levels.get(f"{k}-gram a={own[0].alpha:g}") for k in range(1, own[0].order + 1)}
+            levels = {k: level for k, level in known.items() if level is not None}
+            for k, level in levels.items():
+                panel.plot([0, last], [level, level], color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
+            low, high = panel.dataLim.intervaly
+            for (k, _), at in zip(levels.items(), apart(list(levels.values()), 0.09 * (high - low)), strict=True):
+                panel.text(1.02 * last, at, f"{k}-gram", fontsize=8, ha="left", va="center", color=INK)
+            panel.set_xlim(right=1.2 * last)  # names stand beyond the last step, where no curve runs
+            panel.margins(y=0.08)
             panel.grid(axis="y")
-        levels = {
+        entries = {
             f"{k}-gram": Line2D([], [], color=INK, lw=1, ls=LINES[(k - 1) % len(LINES)], alpha=0.6)
             for k in range(1, orders + 1)
         }
-        legend(figure, light_and_bold("one seed", "median") | levels)
+        legend(figure, light_and_bold("one seed", "median") | entries)
     caption = (
         "Cross-entropy with the law of the next token, on the set that is scored on the way. Broken: the k-gram estimators with the "
         "prior's smoothing, on the same strings."
     )
     return ("ngram-losses", "Loss over the training", caption, figure)
+
+
+def apart(places: Sequence[float], gap: float) -> list[float]:
+    """Places that are at least `gap` from one another, in the order of these; pairs that are closer move by the same amount."""
+    order = np.argsort(places, kind="stable")
+    moved = np.asarray(places, dtype=np.float64)[order]
+    for _ in range(len(places)):
+        for i in range(1, len(moved)):
+            short = max(0.0, gap - (moved[i] - moved[i - 1]))
+            moved[i - 1 : i + 1] += -short / 2, short / 2
+    out = np.empty(len(places))
+    out[order] = moved
+    return [float(place) for place in out]
 
 
 def _median(own: Sequence[Course]) -> tuple[Floats, Floats]:

@@ -1,5 +1,6 @@
 """The report's part on in-context n-grams holds the numbers of the committed study's rows."""
 
+import itertools
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -77,7 +78,24 @@ def test_seeds_that_share_no_step_are_drawn_without_a_median(opened):
     (bold,) = (line for line in panel.lines if line.get_linewidth() == 2)
     assert bold.get_xdata().size == 0
     assert sum(line.get_linewidth() == 0.7 for line in panel.lines) == 2
-    assert max(text.get_position()[0] for text in panel.texts) == second.steps[-1] + 1
+    assert {text.get_position()[0] for text in panel.texts} == {1.02 * (second.steps[-1] + 1)}
+
+
+def test_the_names_of_levels_touch_neither_a_curve_nor_each_other(opened):
+    """The name of the 2-gram lay over the losses that stay there."""
+    store, manifest, known, finished = opened
+    evidence = gather(manifest, known, averages=averages(store, finished), watched=watched(store, finished))
+    first = courses(evidence, evidence.conditions[0])[0]
+    last = float(first.loss[-1])
+    levels = {f"{k}-gram a={first.alpha:g}": last + 1e-3 * k for k in (1, 2, 3)}
+    *_, figure = page._losses({"a": [replace(first, levels=levels)]})
+    svg(figure)
+    panel, renderer = figure.axes[0], FigureCanvasAgg(figure).get_renderer()
+    boxes = sorted((text.get_window_extent(renderer) for text in panel.texts), key=lambda box: box.y0)
+    assert len(boxes) == 3
+    assert all(below.y1 < above.y0 for below, above in itertools.pairwise(boxes))
+    end = panel.transData.transform((first.steps[-1], 0))[0]
+    assert all(end < box.x0 and box.x1 <= panel.get_window_extent().x1 for box in boxes)
 
 
 def test_the_name_of_the_highest_level_lies_within_its_panel(opened):

@@ -197,19 +197,41 @@ def _stages(manifest: Manifest) -> str:
         if stages := config.get("stages"):  # of the last stage they hold only what it takes from the one before
             own = {name: config[name] for name in ("task", "model", "train") if name in config}
             chains[condition["name"]] = [*stages[:-1], own | stages[-1]]
+    if not chains:
+        return ""
     told = {
-        name: ", ".join(f"stage {number} ({_stage(stage)})" for number, stage in enumerate(stages))
+        name: [f"stage {number} ({_stage(stage, stages[number - 1] if number else {})})" for number, stage in enumerate(stages)]
         for name, stages in chains.items()
     }
-    texts = same_together(told, len(manifest["conditions"]))
-    return f"Stages in their order, the first training included: {texts}." if texts else ""
+    firsts = grouped((stages[0], name) for name, stages in told.items() if len(stages) > 1)
+    shared = {first: names for first, names in firsts.items() if len(names) > 1}
+    texts = []
+    for first, names in shared.items():
+        number, words = first.split(" (", 1)
+        who = "every chain" if len(names) == len(told) else listed(names) if len(names) <= MOST else f"{len(names)} conditions"
+        texts.append(f"{number} of {who} ({words}")
+    own = {name: ", ".join(stages[1:] if stages[0] in shared else stages) for name, stages in told.items()}
+    texts.append(same_together(own, len(manifest["conditions"])))
+    return (
+        f"Stages in their order, the first training included, and of a later one what it does not share with the one before: "
+        f"{'; '.join(texts)}."
+    )
 
 
-def _stage(stage: Options) -> str:
-    """What a stage says of its task, model and training, and of what it takes from the stage before."""
-    parts = flatten({name: stage[name] for name in ("task", "model", "train") if name in stage})
+def _stage(stage: Options, before: Options) -> str:
+    """What a stage says of its task, model and training, and of what it takes from the stage before.
+
+    Options that are as in the stage before are left out; not those of a part that lacks an option of the one before, whose value there
+    would seem to hold.
+    """
+    said = []
+    for part in (name for name in ("task", "model", "train") if name in stage):
+        own, known = (flatten({part: each[part]} if part in each else {}) for each in (stage, before))
+        same = {name for name, value in own.items() if name in known and known[name] == value}
+        if not known.keys() <= own.keys() or (f"{part}.name" in own and own[f"{part}.name"] != known.get(f"{part}.name")):
+            same = set()
+        said += [_words(name, value) for name, value in own.items() if name not in same]
     others = flatten({name: value for name, value in stage.items() if name not in ("task", "model", "train")})
-    said = [_words(name, value) for name, value in parts.items()]
     return ", ".join([*said, *(f"{name} = {value_text(name, value)}" for name, value in others.items())])
 
 

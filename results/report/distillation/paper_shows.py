@@ -73,8 +73,8 @@ SHOWS = {
         " and 50.0 % (figure 4.9, read by eye)."
     ),
     (PAPER, "R3"): (
-        "With a checkpoint inside the transition a student of (d, k)-parity needs about 2^k·d² samples, and with the last"
-        " checkpoint alone at least about d^(k-1) (theorems 22 and 23). The thesis proves this without an experiment, so"
+        "With a checkpoint inside the transition a student of (d, k)-parity needs about 2ᵏ·d² samples, and with the last"
+        " checkpoint alone at least about dᵏ⁻¹ (theorems 22 and 23). The thesis proves this without an experiment, so"
         " there is no figure to redraw."
     ),
     (PAPER, "R7"): (

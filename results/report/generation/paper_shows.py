@@ -3,7 +3,7 @@
 PAPER = "verified_generation"
 SHOWS = {
     (PAPER, "section 3.1"): (
-        "Where one string alone is valid, rejecting whole strings costs H·2^H queries of the generator and rejecting"
+        "Where one string alone is valid, rejecting whole strings costs H·2ᴴ queries of the generator and rejecting"
         " tokens 2H; the latter prefers some strings to others (propositions 3.1.1 and 3.1.2). The section proves this"
         " without an experiment, so there is no figure to redraw."
     ),

@@ -96,7 +96,7 @@ def test_the_line_joins_what_no_other_condition_beats():
 def test_the_report_shows_it_and_cites_the_thesis(store):
     text = write_report(store, families=[FAMILY]).read_text()
     assert 'id="figure-error-by-queries"' in text
-    assert "<h2>The paper shows</h2><p>Where one string alone is valid, rejecting whole strings costs H·2^H" in text
+    assert "<h2>The paper shows</h2><p>Where one string alone is valid, rejecting whole strings costs H·2ᴴ" in text
     # on a narrow screen the table is a list, whose numbers need names
     cells = re.findall(r"<td[^>]*>", text[text.index('id="summary-table"') : text.index("The last value that each replicate")])
     assert cells

@@ -129,7 +129,7 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     name = baseline or _default_baseline(replicates)
     table = contrasts(replicates, reported_sets(manifest), name)
     say(f"{store.study}: each condition against {name}; P(errs more) above 0.5, or a ratio above 1, is worse than {name}.")
-    heads = [*(f"ratio of {'medians' if q == 0.5 else f'{100 * q:g} % quantiles'}" for q in QUANTILES)]
+    heads = map(_ratio_of, QUANTILES)
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
     _say_table(table, columns, (_line(contrast, len(columns)) for contrast in table), say)
     in_table = {(name, contrast.stage) for contrast in table} | {(contrast.condition, contrast.stage) for contrast in table}
@@ -174,6 +174,14 @@ def _say_table(
     over = "the one comparison" if count == 1 else f"the {count} comparisons"
     say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
     say("More replicates: how many more of each condition would show the difference with 80 % power.")
+    if any(not compared.paired for compared in every):
+        say(
+            "Replicates: two numbers are of the baseline and of the condition, which do not have the same seeds and are no pairs."
+        )
+    for q in QUANTILES:
+        ratios = [compared.ratios[q] for compared in every if q in compared.ratios]
+        for reason in dict.fromkeys(ratio.reason for ratio in ratios if ratio.value is not None and ratio.interval is None):
+            say(f"[–] after a {_ratio_of(q)}: {reason}.")
     if any(contrast.bounds for contrast in table):
         say(f"Missing: replicates without a number; after them, the least and the largest {chance} that they leave possible.")
     if any(compared.at_most for compared in every):
@@ -326,8 +334,12 @@ def _ratio(ratio: Ratio) -> str:
     if ratio.value is None:
         return ratio.reason or ""
     interval = ratio.interval
-    within = f"[{_times(interval.low)}, {_times(interval.high)}]" if interval else f"({ratio.reason})"
+    within = f"[{_times(interval.low)}, {_times(interval.high)}]" if interval else "[–]"
     return f"{_times(ratio.value)} {within}"
+
+
+def _ratio_of(q: float) -> str:
+    return f"ratio of {'medians' if q == 0.5 else f'{100 * q:g} % quantiles'}"
 
 
 def _times(ratio: float) -> str:

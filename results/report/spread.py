@@ -35,6 +35,7 @@ def show_spread(store: Store, say: Callable[[str], None]) -> None:
         f"{store.study}: correlation between two {answers} of one replicate, and share of the variance of error rates that lies between "
         "replicates."
     )
+    say("p: how probable so wide a spread would be if all replicates had the same error probability.")
     say("Counts are first reduced for errors in bursts within a string. Left out: replicates without a number, or diverged.")
     say("")
     rows = []

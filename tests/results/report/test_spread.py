@@ -13,7 +13,8 @@ def test_every_condition_and_set_has_the_split_of_its_finished_replicates(tmp_pa
     write(store, plan)
     said = []
     show_spread(store, said.append)
-    lines = "\n".join(said).splitlines()[5:]
+    lines = "\n".join(said).splitlines()[6:]
+    assert said[1] == "p: how probable so wide a spread would be if all replicates had the same error probability."
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     rows = read(store, "evaluations").to_pandas()
     ended = committed(store).to_pandas().set_index("key")

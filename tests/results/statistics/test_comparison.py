@@ -285,7 +285,8 @@ def test_a_p_that_random_splits_bound_is_printed_as_a_bound(monkeypatch):
     assert cells["near"] == ["≤ 0.0001", "≤ 0.0001"]
     assert cells["later"][1] == f"{2 * 2 / 2**30:.3g}"
     assert sum(line.startswith("≤: no random split of the replicates is as extreme") for line in lines) == 1
-    assert not any("≤" in line for line in shown(monkeypatch, rows[:30] + later))
+    assert sum(line.startswith("Replicates: two numbers are of the baseline and of the condition") for line in lines) == 1
+    assert not any(line.startswith(("≤", "Replicates:")) for line in shown(monkeypatch, rows[:30] + later))
     printed = []
     latex = Tabular(printed.append)
     for line in lines:
@@ -302,6 +303,15 @@ def test_a_corrected_p_that_is_carried_over_from_a_bound_is_one(monkeypatch):
     found = contrasts(rows, ["sparse"])
     assert [each.holm for each in found] == pytest.approx([2e-4, 2e-4, 3e-6])
     assert [each.at_most for each in found] == [True, True, False]
+
+
+def test_why_a_ratio_has_no_interval_is_said_once(monkeypatch):
+    """Each line of the table had "(an interval needs 36 replicates of each)" in it."""
+    rows = [each for name in "abc" for each in _replicates(name, [(i + 1) / 100 for i in range(12)])]
+    lines = shown(monkeypatch, rows)
+    assert lines.count("[–] after a ratio of 90 % quantiles: an interval needs 36 replicates of each.") == 1
+    assert sum("needs 36 replicates" in line for line in lines) == 1
+    assert [line.split("|")[9] for line in lines if line.startswith(("| b |", "| c |"))] == [" 1 [–] "] * 2
 
 
 def test_equal_values_are_no_reason_to_add_replicates(monkeypatch):

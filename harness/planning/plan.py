@@ -232,7 +232,8 @@ def signature(condition: Condition, sets: Sequence[EvaluationSet] = ()) -> str:
     if condition.experiment is not None:
         return canonical(config)
     train, penalty = condition.train, condition.train.sharpen
-    shared = {name: value for name, value in config["train"].items() if name not in (*VECTORS, "sharpen", "consistency")}
+    loose_training = (*VECTORS, "sharpen", "consistency", "rev")  # the revision of a training comes of its schedule, a vector
+    shared = {name: value for name, value in config["train"].items() if name not in loose_training}
     shared |= {name: "on" for name in SWITCHES if getattr(train, name)}
     if penalty is not None and penalty.weight:
         shared["sharpen"] = {"kind": penalty.kind, "layers": None if penalty.layers is None else list(penalty.layers)}

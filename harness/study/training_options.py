@@ -4,7 +4,6 @@ Defaults here NEVER change: a field equal to its default is not hashed.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from results.errors import StudyError
 
@@ -75,8 +74,6 @@ class Train:
     of SGD.
     """
 
-    rev: ClassVar[int] = 1
-
     steps: int = 10000
     batch: int = 16
     optimizer: str = "adamw"
@@ -143,6 +140,12 @@ class Train:
             raise StudyError(f"train.sharpen.start = {self.sharpen.start} must be below train.steps = {self.steps}")
         if self.sharpen is not None and self.consistency is not None:
             raise StudyError("train.sharpen and train.consistency are both penalties: leave one out")
+
+    @property
+    def rev(self) -> int:
+        """Revision of what the training means. It is hashed into every key unless it is 1."""
+        # before, a replicate in a pack took the plateaus of a neighbour
+        return 2 if self.schedule == "plateau" else 1
 
 
 def _refuse_other(option: str, value: str, choices: tuple[str, ...]) -> None:

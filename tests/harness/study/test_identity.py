@@ -11,7 +11,7 @@ import models
 import tasks
 from harness.study.config import Condition, build, from_dict, to_dict
 from harness.study.identity import canonical, describe, key, set_hash, typed
-from harness.study.training_options import Train
+from harness.study.training_options import SCHEDULES, Monitor, Train
 from models.lstm import LSTM
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
@@ -138,6 +138,12 @@ def test_a_new_revision_changes_the_key(monkeypatch):
     before = _key({}, BASELINE, {})
     monkeypatch.setattr(Transformer, "rev", 2)
     assert _key({}, BASELINE, {}) != before
+
+
+def test_only_trainings_with_a_plateau_have_a_new_revision():
+    plateau = Train(schedule="plateau", monitor=Monitor(512, 100))
+    assert describe(plateau)["rev"] == 2
+    assert all("rev" not in describe(Train(schedule=schedule)) for schedule in SCHEDULES if schedule != "plateau")
 
 
 def test_a_condition_of_another_revision_is_refused(monkeypatch):

@@ -1,4 +1,4 @@
-"""The section on P8 says what the rows of its four studies and the verdict on the latest one say."""
+"""The section on P8 says what the rows of its five studies and the verdict on the latest one say."""
 
 import re
 
@@ -13,7 +13,7 @@ from results.store.manifest import manifest_of
 from results.store.tables import open_store
 from tests.page_code import ROOT
 
-STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures")
+STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures", "p8-two-heads")
 STUDENTS = {
     "two_shot_1e_4": "one checkpoint in the transition, then the last, temperature 1e-4",
     "two_shot_1": "the same at temperature 1",
@@ -22,7 +22,7 @@ STUDENTS = {
     "one_shot_cold": "the last, temperature 1e-4",
     "labels": "labels",
 }
-TEACHERS = {"p8-30-seeds": 30, "p8-50-seeds": 50, "p8-both-temperatures": 40}
+TEACHERS = {"p8-30-seeds": 30, "p8-50-seeds": 50, "p8-both-temperatures": 40, "p8-two-heads": 14}
 
 
 def opened(name):
@@ -63,9 +63,8 @@ def test_the_table_has_the_steps_and_the_errors_of_the_rows(studies, section):
 
 def test_teachers_without_a_transition_are_counted(studies, section):
     late = [each - len(studies[name][0]["two_shot_1e_4"].ended) for name, each in TEACHERS.items()]
-    (few, more, most), (first, second, third) = late, TEACHERS.values()
-    told = f"{few} of the {first}, {more} of the {second} and {most} of the {third} teachers never reach an accuracy of 0.75"
-    assert told in section
+    *most, last = (f"{few} of the {each}" for few, each in zip(late, TEACHERS.values(), strict=True))
+    assert f"{', '.join(most)} and {last} teachers never reach an accuracy of 0.75" in section
 
 
 def test_the_verdicts_and_the_chances_are_those_of_the_claim(section):
@@ -84,3 +83,13 @@ def test_the_gap_is_that_of_the_verdict_and_of_the_study_before(studies, section
     conditions, seen = studies["p8-50-seeds"]
     own = {name: said(median(reached(seen, conditions[name], TRANSITION))) for name in ("teacher", "labels")}
     assert f"teachers took {own['teacher']} steps and students of labels {own['labels']}" in section
+
+
+def test_the_wider_gap_is_that_of_the_rows(studies, section):
+    conditions, seen = studies["p8-two-heads"]
+    teacher, labels = (median(reached(seen, conditions[name], TRANSITION)) for name in ("teacher", "labels"))
+    assert said(labels) == "never"
+    assert f"by a median of {said(teacher)} steps; most students of labels never do" in section
+    steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
+    late = sum(4000 < step < float("inf") for step in steps.values())
+    assert f"Of the {len(steps)} students of a middle checkpoint, {late} pass 0.9 only after step 4,000" in section

@@ -1,8 +1,7 @@
 """Ports of this machine for servers that are about to start."""
 
+import atexit
 import socket
-
-_HELD: list[socket.socket] = []  # open for as long as this process lives
 
 
 def held_port() -> int:
@@ -14,7 +13,7 @@ def held_port() -> int:
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("", 0))
-    _HELD.append(holder)
+    atexit.register(holder.close)
     return int(holder.getsockname()[1])
 
 

@@ -1,8 +1,8 @@
 """Causal language models of local Hugging Face folders on the English flip-flop: `manyseeds language-model`.
 
 A model is a row of `replicates` of a study of its own, with nothing trained (steps 0, loss NaN), and has one evaluation a length: an error
-is a string whose wrong answer has the higher logit (metric `read`). So merge, status and claims take it as any study. What is committed
-is not asked again. `transformers` is optional, and nothing is downloaded.
+is a string whose wrong answer has the higher logit (metric `read`). So merge, status and claims take it as any study. No length that was
+answered is asked again: a checkpoint holds its count until the model is committed. `transformers` is optional; nothing is downloaded.
 """
 
 import datetime
@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 import harness.machine.device
+import harness.training.checkpoint as checkpoints
 from harness.draw import Draw
 from harness.exchange.language_model import LanguageModel, ModelFolder, load, open_folder, refuse_other_folder
 from harness.probes.flipflop.language_rows import (
@@ -138,7 +139,8 @@ def _ask(
     began = datetime.datetime.now(datetime.UTC)
     opened = open_folder(folder)
     about = Asked(opened.name, opened.content, strings, seed)
-    wrong_by_length = answered(store, about)
+    saved = checkpoints.newest(store, about.id())
+    wrong_by_length = answered(store, about) | {int(length): wrong for length, wrong in (saved[1] if saved else {}).items()}
     if again := [str(length) for length in lengths if length in wrong_by_length]:
         what = "length {} was answered before and is" if len(again) == 1 else "lengths {} were answered before and are"
         say(f"{opened.name}: {what.format(', '.join(again))} not asked again")
@@ -154,6 +156,7 @@ def _ask(
             continue
         language = language or load(folder, device)
         wrong_by_length[length] = errors(language, encoded, device)
+        checkpoints.write(store, about.id(), len(wrong_by_length), {}, wrong_by_length)
         say(f"{opened.name}: length {length}, {strings - wrong_by_length[length]} of {strings} right")
     if not wrong_by_length.keys() & set(lengths):
         raise StudyError(f"no length of {', '.join(map(str, lengths))} fits {opened.name}: give smaller --lengths")
@@ -163,3 +166,4 @@ def _ask(
     dtype = str(next(language.model.parameters()).dtype).removeprefix("torch.")
     answers = Answers(language.name, language.content, language.parameters, dtype, strings, seed, wrong_by_length)
     write(store, answers, device, began)
+    checkpoints.clear(store, about.id())

@@ -49,6 +49,10 @@ class Asked:
     strings: int
     seed: int
 
+    def id(self) -> str:
+        """Name of the checkpoints of its answers."""
+        return digest({"language model": self.content, "strings": self.strings, "seed": self.seed}, 16)
+
     def is_of(self, config: Options) -> bool:
         """Whether a configuration is that of these files and strings, at whatever lengths."""
         task, model = config.get("task", {}), config.get("model", {})

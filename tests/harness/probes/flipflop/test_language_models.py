@@ -13,7 +13,7 @@ from harness.probes.flipflop.language_models import asked, encode, errors, run
 from launch.cli import main
 from results.claims import scoreboard
 from results.store.manifest import manifest_of
-from results.store.tables import committed, open_store, read
+from results.store.tables import committed, list_names, open_store, read
 from tasks.flipflop.english import prompts, sentences
 
 CPU = torch.device("cpu")
@@ -173,9 +173,29 @@ def test_a_call_that_ended_between_two_models_goes_on_with_the_second(folder, tm
         run(store, [folder, other], [8], 20, device="cpu", say=stop)
     assert planned_lengths(store) == {"tiny-gpt2": [8]}
     run(store, [folder, other], [8], 20, device="cpu", say=said.append)
-    assert said[0] == "tiny-gpt2: length 8 was answered before and is not asked again"
-    assert re.fullmatch(r"other: length 8, \d+ of 20 right", said[1])
+    assert said == [f"{name}: length 8 was answered before and is not asked again" for name in ("tiny-gpt2", "other")]
     assert len(rows_of(store)) == 2
+
+
+def test_a_call_that_ended_between_two_lengths_asks_only_the_rest(folder, tmp_path):
+    store, at_once, said = open_store(tmp_path, "m"), open_store(tmp_path, "at_once"), []
+    run(at_once, [folder], [8, 12, 16], 20, device="cpu", say=lambda line: None)
+
+    def stop(line):
+        if "length 12" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(store, [folder], [8, 12, 16], 20, device="cpu", say=stop)
+    assert committed(store).num_rows == 0
+    run(store, [folder], [8, 12, 16], 20, device="cpu", say=said.append)
+    assert said == [
+        "tiny-gpt2: lengths 8, 12 were answered before and are not asked again",
+        f"tiny-gpt2: length 16, {20 - rows_of(store)[2][2]} of 20 right",
+    ]
+    assert rows_of(store) == rows_of(at_once)
+    assert committed(store).num_rows == 1
+    assert list_names(store, "checkpoints") == []
 
 
 def test_a_folder_that_was_renamed_keeps_its_answers(folder, tmp_path):

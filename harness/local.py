@@ -20,7 +20,6 @@ from harness.executing.leases import Leases
 from harness.executing.missing_mount import run_there
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome, attempts, halves
-from harness.machine.exit_guard import no_exit
 from harness.machine.interrupt import Interrupt
 from harness.planning.manifest import plan_of, read, read_all
 from harness.planning.pack import Pack, resolve
@@ -54,8 +53,7 @@ class Local:
         self.slots = everything if slots is None else slots
 
     def measure(self, pack: Pack, kind: Kind | None = None) -> Rate:
-        with no_exit("the training"):
-            return measure(pack, self.torch_device)
+        return measure(pack, self.torch_device)
 
     def machine(self, kind: Kind | None = None) -> str:
         return harness.machine.device.machine(self.torch_device)

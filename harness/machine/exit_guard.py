@@ -3,8 +3,10 @@
 import contextlib
 from collections.abc import Iterator
 
+from results.errors import StudyError
 
-class Exited(RuntimeError):
+
+class Exited(StudyError):
     """A person's own code called `sys.exit`."""
 
 

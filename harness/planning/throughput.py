@@ -16,6 +16,7 @@ import torch
 import harness.training.weights as artifacts
 from harness import compiled_draw
 from harness.machine.device import finish
+from harness.machine.exit_guard import no_exit
 from harness.machine.memory import Memory, free_memory
 from harness.planning.pack import Pack, ScoredSet
 from harness.study.custom_tasks import own_errors
@@ -65,7 +66,8 @@ def measure(pack: Pack, device: torch.device) -> Rate:
     """
     if pack.experiment is not None:
         return Rate(len(pack.replicates), float(len(pack.replicates)), 0.0)  # a second each: nobody knows before it has run
-    with settings_errors(UnfitModel), own_errors(pack.replicates[0].condition.task):
+    condition = pack.replicates[0].condition
+    with settings_errors(UnfitModel), own_errors(condition.task), no_exit(f"the training of {condition.label}"):
         return _measured(pack, device)
 
 

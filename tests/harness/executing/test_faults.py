@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -17,13 +18,13 @@ from harness.executing import cluster
 from harness.executing import run_pack as execute
 from harness.executing.hang_watch import MULTIPLE, QUIET_S, START_S, Watch
 from harness.executing.leases import LEASE_S
+from harness.executing.ray_worker import Slot
 from harness.executing.run_pack import Outcome, record_failure, run_pack
 from harness.local import Local
 from harness.machine import store_retry as patience
-from harness.machine.exit_guard import Exited
 from harness.machine.store_retry import patiently
 from models.lstm import Recurrent
-from results.errors import DamagedFile, StoreError
+from results.errors import DamagedFile, StoreError, StudyError
 from results.store.schema import TABLES
 from results.store.tables import committed, read, write_bytes
 from tests.harness.executing.dispatches import dispatch_of
@@ -185,8 +186,9 @@ def test_a_model_that_ends_its_process_fails_alone(store, packs, monkeypatch):
     assert run_pack(packs[1], store, CPU, lambda step: None, lambda: False).status == "failed"
     (row,) = read(store, "failures").to_pylist()
     assert row["exception"] == "Exited: the training called sys.exit(3): raise an error instead"
-    with pytest.raises(Exited):
-        Local("cpu").measure(packs[1])
+    for measure in (Local("cpu").measure, partial(Slot.measure, SimpleNamespace(_device=CPU))):  # a Slot is a worker on Ray
+        with pytest.raises(StudyError, match=r"^the training of .* called sys.exit\(3\): raise an error instead"):
+            measure(packs[1])
 
 
 def test_ctrl_c_is_no_failure_of_a_pack(store, packs, monkeypatch):

@@ -44,8 +44,8 @@ def _say_what_it_is(prepared: Prepared, say: Callable[[str], None]) -> None:
     study, planned = prepared.study, prepared.plan
     scale = "" if study.scale == "paper" else f" (scale {study.scale})"
     say(f"{study.name}{scale}: {' '.join(study.question.split())}")
-    if study.reductions:
-        say(f"  {smaller_than(study.source, study.reductions)}")
+    if smaller := smaller_than(study.source, study.reductions):
+        say(f"  {smaller}")
     new = "" if planned.done or begun(prepared.store) else ", where this study has not begun"
     stages = 1 + max(condition.stage for condition in study.conditions)
     staged = f" in {stages} stages" if stages > 1 else ""

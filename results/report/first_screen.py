@@ -18,6 +18,7 @@ _CHANGE = re.compile(r"(?P<path>[^:]+): (?P<values>.+)")
 _OF_SET = re.compile(r"evaluate\.sets\.(?P<set>[^.:]+)\.(?P<field>[^:]+): (?P<values>.+)")
 _ARROW = re.compile(r"(?P<old>\S+) -> (?P<new>\S+?)(?=,? |,?$)")
 _ALONE = re.compile(r"\S+?(,? of .+| \(.+\))?")  # one value, and the condition it belongs to
+_NO_SIZE = re.compile(r"(conditions\.[^.:]+\.)?(keep|seeds|claims)[.:]")
 _NUMBER = re.compile(r"\b\d{4,15}\b")
 _LONGEST = 40  # a longer value is left to the details
 _COUNTS = {"layers": "layer", "heads": "head", "steps": "step", "replicates": "replicate"}
@@ -37,12 +38,13 @@ class Changes:
 def changes(manifest: Manifest) -> Changes | None:
     """How the study differs from what it was written as; None where no change affects its numbers."""
     reductions = reductions_of(manifest)
+    smaller = _ordered(reductions)
     overrides = [override for override in manifest.get("overrides") or () if not str(override).startswith(_OPERATIONAL)]
-    if not reductions and not overrides:
+    if not smaller and not overrides:
         return None
-    written = [text for reduction in _sets_together(_ordered(reductions)) if (text := change_in_words(reduction)) is not None]
+    written = [text for reduction in _sets_together(smaller) if (text := change_in_words(reduction)) is not None]
     return Changes(
-        _heading(manifest.get("source") or {}) if reductions else "Set on the command line",
+        _heading(manifest.get("source") or {}) if smaller else "Set on the command line",
         written[:MOST_CHANGES],
         reductions,
         overrides,
@@ -50,11 +52,11 @@ def changes(manifest: Manifest) -> Changes | None:
 
 
 def smaller_than(source: Options, reductions: Sequence[str]) -> str:
-    """All reductions of a study in one line; those without words are counted."""
+    """All reductions of a study in one line; those without words are counted. Empty where nothing is smaller."""
     words = [change_in_words(reduction) for reduction in _sets_together(_ordered(reductions))]
     untold = words.count(None)
     told = [text for text in words if text is not None] + ([f"{untold} more in the report"] if untold else [])
-    return f"{_heading(source)}: {', '.join(told)}"
+    return f"{_heading(source)}: {', '.join(told)}" if told else ""
 
 
 def _heading(source: Options) -> str:
@@ -116,7 +118,7 @@ def _first_of(names: Sequence[str]) -> str:
 
 def _ordered(reductions: Iterable[str]) -> list[str]:
     """Order changes: those of the training, then those of what is scored and when. Changes that make nothing smaller are left out."""
-    smaller = [change for change in reductions if not change.startswith("keep:") and not _adds_replicates(change)]
+    smaller = [change for change in reductions if not _NO_SIZE.match(change) and not _adds_replicates(change)]
     return sorted(smaller, key=lambda change: change.startswith(("evaluate.", "train.monitor.")))
 
 

@@ -259,6 +259,21 @@ def test_the_line_has_trained_sizes_first_and_nothing_that_is_larger() -> None:
     assert (found.line, found.every) == (["2 layers (6)", "3 sequences in a (9)"], reductions)
 
 
+def test_other_seeds_kept_weights_and_claims_make_no_study_smaller() -> None:
+    others = [
+        "seeds.from: unset -> 100",
+        "conditions.a.seeds.from: 0 -> 100",
+        "keep: all -> none",
+        "claims.L1.value: 0.5 -> 0.4",
+    ]
+    assert smaller_than({"paper": "p"}, [*others, "model.layers: 6 -> 2"]) == "Smaller than the paper: 2 layers (6)"
+    assert smaller_than({"paper": "p"}, others) == ""
+    assert changes({"reductions": others, "source": {"paper": "p"}}) is None
+    found = changes({"reductions": [*others, "model.layers: 6 -> 2"], "source": {"paper": "p"}})
+    assert found is not None
+    assert found.line == ["2 layers (6)"]
+
+
 def test_factors_are_written_as_people_say_them() -> None:
     assert [factor(value) for value in (6.714, 0.2, 1234.5, float("inf"))] == ["6.7×", "0.20×", "1,234×", "∞×"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.experiments.entries import BadResult
+from harness.experiments.entries import PLACES, BadResult
 from results.plain_values import Row
 
 EVENTS = "events.out.tfevents*"
@@ -24,7 +24,8 @@ _KINDS = {1: "<f4", 2: "<f8"}  # of TensorFlow's tensors
 def scalars_of(folder: Path) -> Iterator[Row]:
     """{"step": …, tag: value} of every event with scalars in the event files of a folder and of those below it. BadResult for other bytes.
 
-    Writers with several folders may use one tag in all of them, as for training and validation: it is called FOLDER/tag then.
+    Writers with several folders may use one tag in all of them, as for training and validation: it is called FOLDER/tag then. So is a tag
+    with the name of a place, as ./step, which the event's own step would be taken for.
     """
     paths = sorted(folder.rglob(EVENTS))
     events = [(path.parent, step, values) for path in paths for step, values in _scalars(path)]
@@ -34,7 +35,8 @@ def scalars_of(folder: Path) -> Iterator[Row]:
             places.setdefault(tag, set()).add(place)
     for place, step, values in events:
         within = place.relative_to(folder).as_posix()
-        yield {"step": step} | {f"{within}/{tag}" if len(places[tag]) > 1 else tag: value for tag, value in values.items()}
+        clash = {tag for tag in values if tag in PLACES or len(places[tag]) > 1}
+        yield {"step": step} | {f"{within}/{tag}" if tag in clash else tag: value for tag, value in values.items()}
 
 
 def _scalars(path: Path) -> Iterator[tuple[int, dict[str, float]]]:

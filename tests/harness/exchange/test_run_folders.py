@@ -120,6 +120,20 @@ def test_event_files_of_tensorboard_have_their_values_by_step(tmp_path, import_)
     assert {step: value for (_, _, metric, step), value in found.items() if metric == "accuracy"} == {1: 0.25, 2: 0.5}
 
 
+def test_a_tag_that_is_called_step_leaves_the_steps_as_they_are(tmp_path, import_):
+    with SummaryWriter(str(tmp_path / "logs" / "seed=3")) as writer:
+        for step in (1, 2):
+            writer.add_scalar("accuracy", step / 4, step)
+            writer.add_scalar("step", step * 100, step)
+    found, _ = import_(tmp_path / "logs", Columns("seed", (), {"accuracy": "", "./step": ""}, step="step"))
+    assert {(metric, step): value for (_, _, metric, step), value in found.items()} == {
+        **{("accuracy", 1): 0.25, ("accuracy", 2): 0.5},
+        **{("./step", 1): 100.0, ("./step", 2): 200.0},
+    }
+    with pytest.raises(StudyError, match=r"no number 'set'"):
+        import_(tmp_path / "logs", Columns("seed", (), {"set": ""}))
+
+
 @pytest.mark.parametrize("length", [1, 2**15 - 60, 2**15, 3 * 2**15 + 7])
 def test_a_record_of_any_length_is_read_from_its_blocks(tmp_path, length):
     path = tmp_path / "run-1.wandb"

@@ -103,6 +103,15 @@ def test_one_tag_in_several_folders_is_several_metrics(tmp_path):
     assert found == {"step": 7, "rate": 0.5, "train/loss": 1.0, "test/loss": 2.0}
 
 
+def test_a_tag_with_the_name_of_a_place_does_not_take_the_place(tmp_path):
+    with SummaryWriter(str(tmp_path)) as writer:
+        for tag in ("loss", "step", "set", "count"):
+            writer.add_scalar(tag, 0.5, 7)
+    expected = [{"step": 7, name: 0.5} for name in ("loss", "./step", "./set", "./count")]
+    assert list(scalars_of(tmp_path)) == expected
+    assert list(results_in(tmp_path, "{folder}/")) == expected
+
+
 def test_scalars_are_read_as_tensorflow_writes_them(tmp_path):
     """In tensors without a shape, by their bytes or as a list."""
     event = event_pb2.Event(step=3)

@@ -22,6 +22,7 @@ SILENCE_S = 10.0  # of a server that has the request; 3 s by default, which busy
 CONNECT_S = 5.0
 RETRIES = 8  # after 25 ms, 50 ms, … 3.2 s: some 6 s in all
 _IN_ONE = 4 * 2**20  # bytes that one request to S3 uploads (pyarrow: below 10 MiB): nothing of it can be left over
+ANONYMOUS = "anonymous@"  # before the bucket of a gs:// URI
 _WITH_BUCKET = ("s3", "gs", "gcs")
 _SCHEMES = ("file", *_WITH_BUCKET)
 _WHERE = ("endpoint_override", "scheme", "region")  # options of a URI without which its store is not found
@@ -106,13 +107,19 @@ def _limited(filesystem: pyarrow.fs.FileSystem, in_one: bool = True) -> pyarrow.
 
 
 def public(uri: str) -> str:
-    """A URI without user, password and options."""
+    """A URI without user, password and options; the user `anonymous` of gs:// stays, which says that there are no credentials."""
     scheme, _, rest = uri.partition("://")
     try:
         parts = urlsplit(uri)
     except ValueError:
         return f"{scheme}://…"
-    return f"{scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if rest else uri
+    who = ANONYMOUS if scheme in ("gs", "gcs") and parts.netloc.rpartition("@")[0] == ANONYMOUS[:-1] else ""
+    return f"{scheme}://{who}{parts.netloc.rpartition('@')[2]}{parts.path}" if rest else uri
+
+
+def is_anonymous(filesystem: pyarrow.fs.FileSystem) -> bool:
+    """Whether it is Google Cloud Storage without credentials, as gs://anonymous@bucket asks for."""
+    return filesystem.type_name == "gcs" and bool(filesystem.__reduce__()[1][0]["anonymous"])
 
 
 def public_options(uri: str) -> str:

@@ -30,11 +30,13 @@ from results import second_process
 from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
 from results.job_folder import in_ray_job
 from results.store.filesystem import (
+    ANONYMOUS,
     below,
     content,
     denied,
     folders,
     info_of,
+    is_anonymous,
     join,
     missing_folders,
     names,
@@ -92,7 +94,8 @@ class Store:
     def address(self) -> str:
         """The store as a person names it, a path or a URI: without credentials and options."""
         scheme = _SCHEMES.get(self.filesystem.type_name)
-        return f"{scheme}://{self.root}" if scheme else self.root
+        who = ANONYMOUS if is_anonymous(self.filesystem) else ""
+        return f"{scheme}://{who}{self.root}" if scheme else self.root
 
     @property
     def shell_word(self) -> str:

@@ -75,6 +75,8 @@ def test_the_folder_of_kept_weights_is_no_study(tmp_path):
     ("uri", "word"),
     [
         ("gs://bucket/runs", "gs://bucket/runs"),
+        ("gs://anonymous@bucket/my-runs", "gs://anonymous@bucket/my-runs"),  # without credentials, as typed
+        ("gs://anonymous@bucket/runs?scheme=http&project_id=SECRET", "'gs://anonymous@bucket/runs?scheme=http'"),
         (
             "s3://ID:SECRET@bucket/runs?endpoint_override=https://minio.example:9000&region=eu-1",
             "'s3://bucket/runs?endpoint_override=https://minio.example:9000&region=eu-1'",

@@ -61,7 +61,7 @@ def test_google_cloud_storage_behaves_as_a_folder_does(uri, tmp_path):
     merge.compact(at)
     assert len(store.list_names(at, "replicates")) == 1
     assert {table: in_order(read(at, table)) for table in TABLES} == before
-    with pytest.raises(StoreError, match="the store gs://missing/runs can't be written"):
+    with pytest.raises(StoreError, match="the store gs://anonymous@missing/runs can't be written"):
         open_store(uri.replace("bucket/some", "missing"), "study").check_writable()
 
 

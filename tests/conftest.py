@@ -29,7 +29,15 @@ CLUSTERS = {
     "test_stages",
 }
 # the longest groups after these, in this order: one that began last would leave the others idle
-LONGEST = ("test_documented_commands", "test_types", "test_first_gpu")
+LONGEST = (
+    "test_documented_commands",
+    "test_types",
+    "test_first_gpu",
+    "test_accessibility",
+    "test_report",
+    "test_cli",
+    "test_docs",
+)
 # files that train studies and look at rows alone: a report's figures take longer than these trainings
 UNREPORTED = {
     "test_adaptive",

@@ -28,7 +28,7 @@ from harness.training.cuda_graph import Replay, agree, copies, cuda_captures
 from harness.training.evaluate import Scores, baseline_losses, score
 from harness.training.key_mask import hiding
 from harness.training.loss_positions import Needed, first_block, twice, two_blocks
-from harness.training.losses import mean_losses
+from harness.training.losses import mean_losses, summed
 from harness.training.measured_rows import Record, rounded
 from harness.training.optimizer import Average, FlatParameters, Optimizer
 from harness.training.schedule import Plateau, Scalars
@@ -305,7 +305,7 @@ class Training:
         with autocast(self.device, self.train.precision):
             others = self.forward(view.inputs, view.places.split(size, dim=-1), noise, None)
         apart = (logits - self._exact(others)).square().mean(-1) * view.weights
-        return apart.sum((-1, -2)) / view.weights.sum((-1, -2)).clamp(min=1)
+        return summed(apart, wanted) / view.weights.sum((-1, -2)).clamp(min=1)
 
     @torch.no_grad()
     def monitored(self) -> list[float]:

@@ -53,10 +53,13 @@ class NgramPerceptron(nn.Module):
         n = self.config.context
         padded = nn.functional.pad(tokens, (n - 1, 0), value=self.before)
         seen = padded.unfold(2, n, 1)  # [R, B, T, n], the last n tokens at each position
-        if needed is not None:
-            places = torch.cat(tuple(needed), dim=-1)
-            seen = seen.gather(2, places[..., None].expand(*places.shape, n))
-        shape = seen.shape[:-1]
-        x = embed(self.table, seen).flatten(3).flatten(1, 2)  # [R, B · positions, n · width]
+        if needed is None:
+            return self._logits(seen)
+        # block by block: another K would change the bits of every weight gradient
+        return torch.cat([self._logits(seen.gather(2, block[..., None].expand(*block.shape, n))) for block in needed], dim=2)
+
+    def _logits(self, seen: Tensor) -> Tensor:
+        """[R, B, K, n] → [R, B, K, V]"""
+        x = embed(self.table, seen).flatten(3).flatten(1, 2)  # [R, B·K, n · width]
         logits: Tensor = self.head(torch.tanh(self.hidden(x)))
-        return logits.view(*shape, -1)
+        return logits.view(*seen.shape[:-1], -1)

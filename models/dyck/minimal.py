@@ -77,7 +77,7 @@ class FirstLayerByRule(nn.Module):
     def forward(
         self, tokens: Tensor, needed: Blocks = None, noise: Noise | None = None, attend: Attend | None = None
     ) -> Tensor:
-        replicates, batch, length = tokens.shape
+        length = tokens.shape[2]
         slots = self.slots(tokens)
         counts = one_hot(slots, len(self.encodings)).cumsum(2)  # [R, B, T, S]
         places = None if needed is None else torch.cat(list(needed), dim=2)
@@ -90,8 +90,15 @@ class FirstLayerByRule(nn.Module):
             attend(0, self._token_weights(weights, slots, counts))
             if places is not None:
                 weights = weights.gather(2, places[..., None].expand(-1, -1, -1, counts.shape[-1]))
-        read = product(weights.flatten(1, 2), self.values().to(weights.dtype))
-        return self.head(self.norm(read)).view(replicates, batch, -1, self.head.weight.shape[-1])
+        values = self.values().to(weights.dtype)
+        sizes = [weights.shape[2]] if needed is None else [block.shape[2] for block in needed]
+        # block by block: another K would change the bits of every weight gradient
+        return torch.cat([self._logits(part, values) for part in weights.split(sizes, dim=2)], dim=2)
+
+    def _logits(self, weights: Tensor, values: Tensor) -> Tensor:
+        """weights [R, B, K, S] of slots whose values are [R, S, D] → [R, B, K, V]"""
+        read = product(weights.flatten(1, 2), values)
+        return self.head(self.norm(read)).view(*weights.shape[:3], self.head.weight.shape[-1])
 
     def slots(self, tokens: Tensor) -> Tensor:
         """The slot of each token, int64 [R, B, T]. Raises UnfitModel for strings deeper than D.

@@ -1,4 +1,4 @@
-"""A replicate's losses and gradients have the same bits alone, in a pack, and at another place of a pack."""
+"""A replicate's losses and gradients have the same bits alone, in a pack, at another place of a pack, and beside blocks of no weight."""
 
 import torch
 
@@ -22,9 +22,13 @@ def noise(seeds, **rates):
 
 
 def check_same_in_any_pack(name, tokens, vocabulary, length, needed=None, outputs=None, rates=None, **fields):
-    """tokens [3, …]: the strings of three replicates; rates: three of them by option. Every gradient must differ from zero somewhere."""
+    """tokens [3, …]: the strings of three replicates; rates: three of them by option. Every gradient must differ from zero somewhere.
 
-    def run(slots):
+    With `needed`, a further block that is in no loss must change no bit either: where one replicate's string has more positions than the
+    first block, all have a second.
+    """
+
+    def run(slots, further=()):
         seeds = [SEEDS[slot] for slot in slots]
         pack = build(name, seeds, vocabulary, length, outputs, **fields)
         with torch.no_grad():  # away from parameters that start at zero
@@ -32,8 +36,8 @@ def check_same_in_any_pack(name, tokens, vocabulary, length, needed=None, output
                 wiggle = torch.randn(len(SEEDS), *parameter.shape[1:], generator=torch.Generator().manual_seed(number))
                 parameter.add_(0.1 * wiggle[slots])
         scene = noise(seeds, **{option: [rate[slot] for slot in slots] for option, rate in (rates or {}).items()})
-        logits = pack(tokens[slots], None if needed is None else [block[slots] for block in needed], scene)
-        flat = logits.flatten(0, -2)
+        logits = pack(tokens[slots], None if needed is None else [block[slots] for block in (*needed, *further)], scene)
+        flat = (logits if needed is None else logits[:, :, : sum(block.shape[2] for block in needed)]).flatten(0, -2)
         targets = torch.arange(len(flat) // len(slots)).repeat(len(slots)) % flat.shape[-1]
         losses = torch.nn.functional.cross_entropy(flat, targets, reduction="none").view(len(slots), -1).mean(-1)
         losses.sum().backward()
@@ -47,6 +51,11 @@ def check_same_in_any_pack(name, tokens, vocabulary, length, needed=None, output
         assert torch.equal(losses, together[slots]), f"the losses of {slots} alone differ"
         for parameter, gradient in others.items():
             assert torch.equal(gradient, gradients[parameter][slots]), f"the gradient of {parameter} of {slots} differs"
+    if needed is not None:
+        losses, others = run([0, 1, 2], needed)
+        assert torch.equal(losses, together), "a further block changes the losses"
+        for parameter, gradient in others.items():
+            assert torch.equal(gradient, gradients[parameter]), f"a further block changes the gradient of {parameter}"
     for parameter, gradient in gradients.items():
         assert gradient.abs().max() > 0, f"{parameter} has no gradient"
 

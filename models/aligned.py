@@ -35,6 +35,15 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return out if (rows, outputs) == (tall, wide) else out[:, :rows, :outputs]
 
 
+def one_layout(x: Tensor) -> Tensor:
+    """x [R, …] as a pack of one has it: contiguous where a replicate's own part is.
+
+    A part of a larger tensor, such as a product whose rows were padded, is contiguous at R = 1 alone, and there torch's gelu takes another
+    kernel.
+    """
+    return x.contiguous() if x[0].is_contiguous() else x
+
+
 def whole_lines(width: int) -> int:
     """Round a width up to whole lines. A tensor of that width is padded once, and not again by each product."""
     return _round_up(width, LINE)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, relu
 
-from models.aligned import product
+from models.aligned import one_layout, product
 from models.draws import Draw
 from models.lego.lego_relu import smoothed_relu
 from models.linear import Linear, Norm, embed, parameter
@@ -107,7 +107,7 @@ class ClauseTransformer(nn.Module):
         joined = read.transpose(2, 3).reshape(x.shape)  # [R, B, H, K, E] → [R, B·K, D]
         mixed = product(joined, self.out.weight, self.out.bias)
         x = x + mixed if config.residual else mixed
-        hidden = _ACTIVATIONS[config.activation](_after(self.norm2, self.up, x))
+        hidden = _ACTIVATIONS[config.activation](one_layout(_after(self.norm2, self.up, x)))
         changed = product(hidden, self.down.weight, self.down.bias)
         return (x + changed if config.residual else changed), weights
 

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, pad, relu, silu
 
+from models.aligned import one_layout
+
 _AT_ONCE = 64  # two vectors of 512 bits, of the smallest numbers
 
 
@@ -33,7 +35,7 @@ class Activation:
         """
         size = x.shape[1] * x.shape[2]
         if size % _AT_ONCE == 0:
-            return self.function(x)
+            return self.function(one_layout(x))
         return self.function(pad(x.flatten(1), (0, -size % _AT_ONCE)))[:, :size].view(x.shape)
 
 

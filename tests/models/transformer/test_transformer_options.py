@@ -8,6 +8,7 @@ import torch
 import models
 from harness.draw import Draw
 from models.noise import Noise
+from models.transformer.feedforward import ACTIVATIONS
 from models.transformer.forward_pass import Rows
 from tests.models.transformer.variants import BATCH, DROPOUT, FAMILY, LENGTH, VOCABULARY, blocks, family, noise, seeds, tokens
 from tests.rounding import assert_same
@@ -43,6 +44,25 @@ def test_no_bit_depends_on_the_pack_or_the_position_in_it(name, count):
         for parameter, gradient in gradients.items():
             assert torch.equal(gradient, found[0][1][parameter][places]), parameter
             assert gradient.any(), f"nothing reaches {parameter}"
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_activation_has_the_same_bits_where_a_product_padded_its_rows(name, rows):
+    """Only the part of a single replicate is then contiguous, for which torch may take another kernel."""
+    padded = torch.randn(3, 8, 128, generator=torch.Generator().manual_seed(0))
+
+    def run(slots):
+        x = padded[slots].requires_grad_()
+        out = ACTIVATIONS[name](x[:, :rows])
+        (gradient,) = torch.autograd.grad(out.square().sum(), x)
+        return out.detach(), gradient
+
+    together, gradients = run([0, 1, 2])
+    for slot in range(3):
+        alone, gradient = run([slot])
+        assert torch.equal(alone[0], together[slot])
+        assert torch.equal(gradient[0], gradients[slot])
 
 
 @members

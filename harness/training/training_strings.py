@@ -87,7 +87,11 @@ class Feed:
         """The strings with the task's view of their needed positions. Fields of a task that may differ within a pack change no view."""
         view = self.tasks[0].view(Draw(self.seeds, "view", step), strings.inputs)
         wanted = strings.needed
-        return replace(strings, view=View(view.inputs, wanted.of(view.places), wanted.of(view.weights)))
+        compared = wanted.of(view.weights)
+        if wanted.order is not None:
+            # a block is filled up with positions that are not scored, and another replicate's string may add a block of them
+            compared = compared * (wanted.weights > 0)
+        return replace(strings, view=View(view.inputs, wanted.of(view.places), compared))
 
     def _sample(self, draw: Draw, batch: int, count: int, rows: Tensor | None = None) -> Batch:
         """The strings of `draw`, whose replicates are `count` times the pack's, each from its own task. rows: their numbers in the pool."""

@@ -83,6 +83,33 @@ def test_a_replicate_in_a_pack_of_several_weights_equals_its_own_and_a_stopped_o
     assert {"penalty", "loss"} <= set(whole["curves"].column("metric").to_pylist())
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_positions_of_a_block_that_others_fill_are_in_no_penalty(count):
+    """With K positions a block, each replicate alone fills other blocks than the three together."""
+    fields = {
+        "task": tasks.build("dyck", depth=2, length=9, scored="closing"),
+        "train": replace(_condition(0.5).train, batch=1),
+    }
+    one = replace(_condition(0.5), **fields)
+
+    def trained(seeds):
+        state = Training(_pack(one, seeds), CPU)
+        state.feed.count = count
+        for _ in range(6):
+            state.advance()
+        blocks = [len(state.feed.at(step).needed.blocks) for step in range(1, 7)]
+        return state.penalties[1:7], state.flat.values, blocks
+
+    penalties, values, blocks = trained([1, 2, 3])
+    others = []
+    for slot in range(3):
+        own_penalties, own_values, own_blocks = trained([slot + 1])
+        assert torch.equal(penalties[:, slot], own_penalties[:, 0])
+        assert torch.equal(values[slot], own_values[0])
+        others.append(own_blocks)
+    assert any(own != blocks for own in others)
+
+
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_a_replayed_training_equals_an_eager_one_in_weights_and_penalties(blocks):
     """A capture that calls the step again: it reads the views, too, from its fixed places, also those of a second block."""

@@ -18,6 +18,7 @@ import harness.planning.manifest as manifests
 from harness.exchange.folder import metadata_of, tensors_of
 from harness.exchange.replicate import refuse_language_model
 from harness.experiments.measure import measure
+from harness.machine.exit_guard import no_exit
 from harness.planning.pack import Pack, Replicate, scored_sets
 from harness.planning.plan import signature
 from harness.replicates.compare_rows import disagreement
@@ -91,8 +92,8 @@ def rerun(
             for step in sorted(steps_taken(condition)):
                 given = (row["parent_key"], row["stage"] - 1, step)
                 write_file(scratch, artifacts.path(scratch, *given), artifacts.data(store, *given))
-        with settings_errors(UnfitModel):
-            run = train if condition.experiment is None else measure
+        kind, run = ("training", train) if condition.experiment is None else ("experiment", measure)
+        with settings_errors(UnfitModel), no_exit(f"the {kind}"):
             ours = {table: SCHEMAS[table].empty_table() for table in _COMPARED} | run(pack, scratch, torch_device)
         differing = _differing(recorded, json.loads(ours["replicates"]["numerics"][0].as_py()), row, condition)
         tolerance = TOLERANCE if differing else 0.0

@@ -315,7 +315,7 @@ def module_of(path: str, section: str) -> ModuleType:
         raise ValueError(f"{where}: {error}; searched: {os.getcwd()} and what is installed") from error
     except ImportError as error:
         raise ValueError(f"{where}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that runs as it is imported may end with sys.exit
         raise ValueError(f"{where}: importing {module} raised {type(error).__name__}: {error}") from error
     hidden = Path(f"{module}.py").resolve()
     if (

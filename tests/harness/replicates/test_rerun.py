@@ -1,6 +1,7 @@
 """A committed replicate trained again: equal bit for bit, or a named difference and exit status 1; what is committed stays."""
 
 import dataclasses
+import sys
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,8 @@ from harness.study.load import load as load_study
 from harness.training import weights as artifacts
 from launch.cli import main
 from models.custom.custom import Custom
+from models.lstm import Recurrent
+from results.errors import StudyError
 from results.store.schema import SCHEMAS
 from results.store.tables import committed, open_store, read
 from tests.harness.tiny import files, write_study
@@ -123,6 +126,13 @@ def test_other_numerics_are_named_and_have_a_tolerance(store):
     assert word == "a module of your own is alone and was in a pack of 2"
     (word,) = _differing(fp32 | {"device": "cuda"}, fp32 | {"device": "cuda"}, row | {"pack_size": 1}, plan)
     assert word == "no two trainings on cuda are known to be equal bit for bit"
+
+
+def test_a_model_that_calls_sys_exit_is_told_of(store, monkeypatch):
+    monkeypatch.setattr(Recurrent, "_logits", lambda *arguments: sys.exit(3))
+    key = next(row["key"] for row in committed(store).to_pylist() if row["condition"] == "lstm")
+    with pytest.raises(StudyError, match=r"^the training called sys.exit\(3\): raise an error instead"):
+        rerun(store, key, device="cpu")
 
 
 def test_a_tolerance_forgives_values_and_never_what_a_row_is(store):

@@ -59,7 +59,10 @@ def test_the_exponent_depends_less_on_the_kept_steps_where_there_are_more(both):
     assert f"{middle(few, np.arange(len(few[0]))):.2f} with SGD" in PAGE
     every = np.arange(len(many[0]))
     assert f"has a median of {middle(many, every):.2f}" in PAGE
-    assert f"the median is {said[0][0]} or {said[0][1]} in the first study, depending on which, and {said[1][0]} or {said[1][1]} in" in PAGE
+    assert (
+        f"the median is {said[0][0]} or {said[0][1]} in the first study, depending on which, and {said[1][0]} or {said[1][1]} in"
+        in PAGE
+    )
     assert f"standard deviation of {exponents(many, every).std(ddof=1):.2f}" in PAGE
 
 
@@ -72,4 +75,7 @@ def test_most_gaps_rise_again(both):
         after = np.arange(len(gaps[0]))[None, :, None] > first[:, None]
         again = fell & (after & ~below).any(1)
         shares.append(100 * again.sum() / fell.sum())
-    assert f"{shares[0]:.0f} % and {shares[1]:.0f} % of the gaps that fell below 0.1 are above it again at a later kept step." in PAGE
+    assert (
+        f"{shares[0]:.0f} % and {shares[1]:.0f} % of the gaps that fell below 0.1 are above it again at a later kept step."
+        in PAGE
+    )

@@ -1,4 +1,4 @@
-"""The section on P8 says what the rows of its five studies and the verdict on the latest one say."""
+"""The section on P8 says what the rows of its six studies and the verdict on the latest one say."""
 
 import re
 
@@ -13,7 +13,7 @@ from results.store.manifest import manifest_of
 from results.store.tables import open_store
 from tests.page_code import ROOT
 
-STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures", "p8-two-heads")
+STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures", "p8-two-heads", "p8-slow-students")
 STUDENTS = {
     "two_shot_1e_4": "one checkpoint in the transition, then the last, temperature 1e-4",
     "two_shot_1": "the same at temperature 1",
@@ -93,3 +93,14 @@ def test_the_wider_gap_is_that_of_the_rows(studies, section):
     steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
     late = sum(4000 < step < float("inf") for step in steps.values())
     assert f"Of the {len(steps)} students of a middle checkpoint, {late} pass 0.9 only after step 4,000" in section
+
+
+def test_the_gap_and_the_late_students_of_slow_ones_are_those_of_the_rows(studies, section):
+    conditions, seen = studies["p8-slow-students"]
+    own = {name: said(median(reached(seen, conditions[name], TRANSITION))) for name in ("teacher", "labels", "two_shot_1e_4")}
+    assert f"their transition by a median of {own['teacher']} steps and labels by {own['labels']}" in section
+    steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
+    late = sum(4000 < step < float("inf") for step in steps.values())
+    assert (
+        f"an accuracy of 0.75 by a median of {own['two_shot_1e_4']} steps, but {late} of the {len(steps)} pass 0.9" in section
+    )

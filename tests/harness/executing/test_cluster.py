@@ -58,6 +58,13 @@ def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
     assert tables(store) == whole
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Variables that lead to a Ray cluster of two nodes on this machine, started as a user would; stopped process by process."""
+    with nodes(tmp_path_factory.mktemp("cluster"), (1,), (1,)) as environment:
+        yield environment
+
+
 # the command line that says at once how far it is, and makes no report
 TOLD = """
 import sys
@@ -70,7 +77,8 @@ main(sys.argv[1:])
 """
 
 
-def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole):
+def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole, cluster):
+    """On a Ray of the command's own, and then on a cluster."""
     store = tmp_path / "runs"
     driver = start_study(study, store, *SLOW, code=TOLD)
     for line in driver.stdout:
@@ -81,17 +89,10 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
     assert driver.returncode == 130, output
     assert "the same command goes on" in output
     assert list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
-    done = run_study(study, store, *SLOW, code=TOLD)
+    done = run_study(study, store, *SLOW, code=TOLD, **{name: cluster[name] for name in cluster if name.startswith("RAY_")})
     assert done.returncode == 0, done.stdout + done.stderr
     assert tables(store) == whole
     assert not list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Variables that lead to a Ray cluster of two nodes on this machine, started as a user would; stopped process by process."""
-    with nodes(tmp_path_factory.mktemp("cluster"), (1,), (1,)) as environment:
-        yield environment
 
 
 def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_reported(cluster, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Tests use no network, and every process runs one thread: on two cores, two processes of two threads each are many times slower."""
 
 import atexit
+import gc
 import importlib.util
 import os
 import shutil
@@ -61,6 +62,8 @@ UNREPORTED = {
     "test_simulation",
     "test_tracing_run",
 }
+# files that look at the PNG files of a report; in the others a figure is drawn as SVG alone, which is most of a report's time still
+PICTURED = {"test_automata_page", "test_figure_files", "test_report"}
 # folders whose imports together take half of the time each
 HALVES = (("tests/results", "tests/launch"), ("tests/benchmarks", "tests/harness", "tests/models", "tests/tasks"))
 # `pytest -m quick`: files of every floor that take seconds
@@ -135,6 +138,23 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.quick)
     order = {**dict.fromkeys(CLUSTERS, 0), **{name: place for place, name in enumerate(LONGEST, 1)}}
     items.sort(key=lambda item: order.get(item.path.stem, len(LONGEST) + 1))
+
+
+def pytest_collection_finish():
+    """Look for garbage seldom, and never among what was imported: a twelfth of the tests' time went there."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _a_report_has_no_png_files(request):
+    from results.report.plots import figure_files
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.stem not in PICTURED:
+            patch.setattr(figure_files, "png", lambda figure: b"")
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -32,9 +32,15 @@ def render(path: Path, **values: Any) -> str:
     Values are escaped unless they are Markup; a name without a value is an error. `{{ script("name.js") }}` puts a file of the template's
     folder, or of scripts/, into the page.
     """
-    folders = (path.parent, FOLDER)
+    page = _environment(path.parent).get_template(path.name).render(**values)
+    return page.replace(_POLICY, _policy(page), 1) if _POLICY in page else page
+
+
+@cache
+def _environment(folder: Path) -> jinja2.Environment:
+    """The templates of a folder and of this one, each compiled once in a process."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folders),
+        loader=jinja2.FileSystemLoader((folder, FOLDER)),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -51,10 +57,9 @@ def render(path: Path, **values: Any) -> str:
         "text": _text,
     }
     environment.globals["script"] = lambda name: _script(
-        next(script for script in (path.parent / name, SCRIPTS / name) if script.is_file())
+        next(script for script in (folder / name, SCRIPTS / name) if script.is_file())
     )
-    page = environment.get_template(path.name).render(**values)
-    return page.replace(_POLICY, _policy(page), 1) if _POLICY in page else page
+    return environment
 
 
 @cache

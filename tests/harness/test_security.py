@@ -254,7 +254,7 @@ SECRETS = ("AKIDNEVERWRITTEN", "SECRETNEVERWRITTEN", "TOKENNEVERWRITTEN")
 @pytest.fixture
 def server(monkeypatch):
     """A client of a moto S3 server, and the URI of a store there with credentials in it."""
-    moto = pytest.importorskip("moto.server", reason="the S3 tests need moto[server]")
+    moto = pytest.importorskip("moto.server", reason="the S3 tests need moto and Flask")
     boto3 = pytest.importorskip("boto3", reason="the S3 tests need boto3")
     user, password, token = SECRETS
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

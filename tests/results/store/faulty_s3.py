@@ -64,7 +64,7 @@ class Endpoint:
 def s3_server(kind: str, folder: Path) -> Iterator[Endpoint]:
     """A server of SERVERS with the bucket `bucket`."""
     if kind == "moto":
-        pytest.importorskip("moto.server", reason="the S3 tests need moto[server]")
+        pytest.importorskip("moto.server", reason="the S3 tests need moto and Flask")
         pytest.importorskip("boto3", reason="the S3 tests need boto3")
     else:
         try:

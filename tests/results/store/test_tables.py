@@ -389,7 +389,7 @@ def test_reading_results_needs_neither_torch_nor_ray_nor_wandb():
 
 @pytest.fixture
 def bucket(monkeypatch):
-    server_module = pytest.importorskip("moto.server", reason="the S3 tests need moto[server]")
+    server_module = pytest.importorskip("moto.server", reason="the S3 tests need moto and Flask")
     boto3 = pytest.importorskip("boto3", reason="the S3 tests need boto3")
     for name, value in {"ACCESS_KEY_ID": "id", "SECRET_ACCESS_KEY": "secret", "EC2_METADATA_DISABLED": "true"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)

@@ -27,6 +27,7 @@ from harness.study.config import Study, keep_tail
 from results.dashboards.live_feed import LiveFeed
 from results.errors import DamagedFile, StoreError
 from results.job_folder import in_ray_job
+from results.output import copy_to_store
 from results.rows.plural import counted
 from results.store.leftovers import remove_leftovers
 from results.store.manifest import newest_manifest, write_manifest
@@ -220,13 +221,15 @@ def train_all(
 
 
 def _report(store: Store) -> list[str]:
-    """Write the report; return the lines that say where it is, or how to make it where it is kept, and what it found."""
+    """Write the report, in a Ray job to the store too; return the lines that say where it is and what it found."""
     from results.report.report import write_report  # not at the top: it imports the code of the figures
     from results.report.run_ending import run_ending
 
     page = write_report(store)
-    again = f"manyseeds report {store.shell_word} {store.study} --out report"
-    where = page if store.is_local or not in_ray_job() else f"`{again}` writes it on any machine; that of this job is not kept"
+    where = str(page)
+    if in_ray_job() and not store.is_local:  # the job's own folder is not kept
+        again = f"manyseeds report {store.shell_word} {store.study} --out report"
+        where = f"{copy_to_store(store, page.parent)}; `{again}` writes it to a folder, on any machine"
     return [f"report: {where}", *run_ending(store, page)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from results.errors import StudyError, output_errors
 from results.store.filesystem import join, public, refuse_links_out, write_local
-from results.store.tables import Store
+from results.store.tables import Store, write_bytes
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,14 @@ def report_folder(store: Store, out: str | os.PathLike[str] | None = None) -> Ou
     if store.is_local:
         return OutputFolder(Path(store.path("report")), Path(store.root), in_store=True)
     return output_folder(f"report-{store.study}")
+
+
+def copy_to_store(store: Store, folder: Path) -> str:
+    """Copy a study's report from a local folder to where it is in a store that is one, `report/`; returns the address of its page.
+
+    Raises StoreError where the store can't be written. The page is the last file, as it links to the others.
+    """
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    for name in sorted(files, key=lambda name: (name == "index.html", name)):
+        write_bytes(store, f"report/{name}", files[name].read_bytes())
+    return f"{store.address}/{store.study}/report/index.html"

@@ -1,6 +1,6 @@
 """What is said in a Ray job, whose folder is removed with all that it has written."""
 
-from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.fs
 import pytest
@@ -9,7 +9,8 @@ from harness.run import _report
 from results.errors import StoreError
 from results.job_folder import in_ray_job
 from results.store import tables
-from results.store.tables import Store, open_store
+from results.store.tables import Store, committed, open_store, read_bytes
+from tests.results.store.faulty_s3 import KEY, SECRET, s3_server
 from tests.results.synthetic import manifest, write
 
 S3 = Store(pyarrow.fs.S3FileSystem(anonymous=True, region="eu-west-1"), "bucket/runs", "tiny")
@@ -33,19 +34,30 @@ def test_a_store_is_addressed_without_credentials(tmp_path):
     assert open_store(tmp_path, "tiny").address == str(tmp_path)
 
 
-def test_a_report_that_a_job_does_not_keep_is_named_by_its_command(monkeypatch, tmp_path):
+def test_the_report_of_a_job_is_kept_in_its_store(monkeypatch, tmp_path):
     store = open_store(tmp_path / "runs", "synthetic")
     write(store, manifest(4), ended=4)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RAY_JOB_CONFIG_JSON_ENV_VAR", raising=False)
     assert _report(store)[0] == f"report: {store.path('report')}/index.html"
-    monkeypatch.setattr(Store, "is_local", False)
-    monkeypatch.setattr(Store, "address", "s3://bucket/runs")
-    store = replace(store, options="?endpoint_override=host:9")
-    assert _report(store)[0] == "report: report-synthetic/index.html"
-    monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
-    again = "manyseeds report 's3://bucket/runs?endpoint_override=host:9' synthetic --out report"
-    assert _report(store)[0] == f"report: `{again}` writes it on any machine; that of this job is not kept"
+    with s3_server("moto", tmp_path / "server") as server:
+        uri = f"s3://{KEY}:{SECRET}@bucket/runs?scheme=http&region=us-east-1&endpoint_override=127.0.0.1:{server.port}"
+        store = open_store(uri, "synthetic")
+        write(store, manifest(4), ended=4)
+        whole = committed(store).num_rows
+        assert _report(store)[0] == "report: report-synthetic/index.html"
+        with pytest.raises(FileNotFoundError):
+            read_bytes(store, "report/index.html")
+        monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
+        again = f"manyseeds report 's3://bucket/runs{store.options}' synthetic --out report"
+        assert _report(store)[0] == (
+            f"report: s3://bucket/runs/synthetic/report/index.html; `{again}` writes it to a folder, on any machine"
+        )
+        local = {path.relative_to("report-synthetic"): path for path in Path("report-synthetic").rglob("*") if path.is_file()}
+        assert len(local) > 10
+        for name, path in local.items():
+            assert read_bytes(store, f"report/{name.as_posix()}") == path.read_bytes(), name
+        assert committed(store).num_rows == whole  # its copies of the tables are not read as tables
 
 
 @pytest.mark.parametrize(

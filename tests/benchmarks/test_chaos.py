@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from benchmarks.chaos import __main__ as chaos
 from benchmarks.chaos.attempt import attempt
 from benchmarks.chaos.machines import machines
@@ -47,6 +49,7 @@ def test_a_hundred_seeds_go_on_where_their_log_ends(tmp_path, monkeypatch, capsy
         assert ran == [3]
 
 
+@pytest.mark.slow
 def test_tables_after_chaos_are_those_of_an_undisturbed_run(tmp_path, monkeypatch):
     study = write(tmp_path, steps=200, replicates=2)
     plan = Scenario(0, (2, 2), None, True, (Event(0.5, "worker", 0.5), Event(2.0, "driver")))

@@ -77,20 +77,32 @@ main(sys.argv[1:])
 """
 
 
+def _steps(driver):
+    """The numbers of steps that a driver tells, as it tells them."""
+    for line in driver.stdout:
+        if said := re.match(r"([1-9][\d,]*)/[\d,]+ steps", line):
+            yield said[1]
+
+
 def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole, cluster):
-    """On a Ray of the command's own, and then on a cluster."""
+    """On a Ray of the command's own, and then on a cluster, where a worker is killed in the midst of its steps."""
     store = tmp_path / "runs"
     driver = start_study(study, store, *SLOW, code=TOLD)
-    for line in driver.stdout:
-        if re.match(r"[1-9][\d,]*/[\d,]+ steps", line):  # a pack is in the midst of its steps
-            break
+    next(_steps(driver))  # a pack is in the midst of its steps
     driver.send_signal(signal.SIGINT)
     output, _ = driver.communicate(timeout=240)
     assert driver.returncode == 130, output
     assert "the same command goes on" in output
     assert list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
-    done = run_study(study, store, *SLOW, code=TOLD, **{name: cluster[name] for name in cluster if name.startswith("RAY_")})
-    assert done.returncode == 0, done.stdout + done.stderr
+    there = {name: cluster[name] for name in cluster if name.startswith("RAY_")}
+    driver = start_study(study, store, *SLOW, code=TOLD, **there)
+    steps = _steps(driver)
+    first = next(steps)
+    next(later for later in steps if later != first)
+    os.kill(slot_processes(os.getpid())[0], signal.SIGKILL)
+    output, _ = driver.communicate(timeout=240)
+    assert driver.returncode == 0, output
+    assert "lost its worker" in output
     assert tables(store) == whole
     assert not list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
 

@@ -149,6 +149,7 @@ def test_what_does_not_fit_is_refused_before_any_work(tmp_path, overrides, sente
         _study(tmp_path, "only=[plain]", *overrides)
 
 
+@pytest.mark.slow
 def test_a_small_model_learns_c6_and_goes_beyond_its_length():
     """1,200 steps on sentences of 5 clauses; the whole of every answer, at 2 and at 4 times that length."""
     model = {"name": "clauses", "width": 16, "feed_forward": 160}

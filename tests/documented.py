@@ -221,8 +221,10 @@ def _run(job: dict) -> dict:
 
 
 if __name__ == "__main__":
+    import gc
     import sys
 
+    gc.set_threshold(50_000, 10, 10)  # as in conftest.py
     jobs, results = map(Path, sys.argv[1:])
     sys.path.insert(0, str(ROOT))
     import harness.planning.throughput

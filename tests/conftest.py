@@ -127,7 +127,7 @@ def pytest_xdist_setupnodes(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """With `-n 4 --dist loadgroup`, a file stays in one process, for its fixtures. All files that start Ray share one process.
+    """With `-n 3 --dist loadgroup`, a file stays in one process, for its fixtures. All files that start Ray share one process.
 
     They go first, because they are the longest group. Meanwhile the other processes run the rest, beginning with the next longest.
     """

@@ -147,6 +147,10 @@ def pytest_collection_finish():
     gc.set_threshold(50_000, 10, 10)
 
 
+def pytest_unconfigure():
+    gc.unfreeze()  # at their end, libraries say that what was never looked at leaks
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _a_report_has_no_png_files(request):
     from results.report.plots import figure_files

@@ -152,6 +152,7 @@ def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_script_in_another_folder_uses_the_cluster(cluster, tmp_path):
     """The workers find the packages beside the script."""
     environment, python, port, _ = cluster

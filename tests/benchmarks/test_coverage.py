@@ -12,6 +12,7 @@ def rows():
         return coverage.measure(20)
 
 
+@pytest.mark.slow
 def test_exact_intervals_hold_and_the_others_are_near_their_level(rows):
     assert {row.target for row in rows} == set(coverage.TARGETS)
     assert len(rows) > 60
@@ -30,6 +31,7 @@ def test_exact_intervals_hold_and_the_others_are_near_their_level(rows):
     )  # what docs/explanation/statistics.md warns of
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_writes_the_same_table(rows, tmp_path, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(coverage, "measure", lambda times: asked.append(times) or rows)

@@ -25,6 +25,7 @@ def test_parts_by_name_and_range(name, around, part):
     assert part_of(name, around) == part
 
 
+@pytest.mark.slow
 def test_parts_add_up_to_the_step():
     found = split(packed_step(CASES["tiny"], 2, True, CPU, "fp32"), CPU, 64)
     assert sum(found[name] for name in (*PARTS, "other")) == pytest.approx(found["step"])

@@ -1,8 +1,11 @@
 from pathlib import Path
 
+import pytest
+
 from benchmarks.report_speed import BOUNDS, LAYOUTS, measure_layouts, text
 
 
+@pytest.mark.slow
 def test_a_report_of_many_conditions_stays_within_the_bounds_of_its_page_in_either_layout(tmp_path: Path) -> None:
     rows, found = measure_layouts(str(tmp_path), 110)
     assert rows == 110 * (3 + 100)

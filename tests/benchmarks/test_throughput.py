@@ -95,6 +95,7 @@ def test_a_file_for_measured_cases_in_no_folder_is_refused(tmp_path, capsys):
     assert f"there is no folder {tmp_path / 'none'}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_blocks_without_residence_and_what_was_warned_of():
     variants = (Variant("plain", False), Variant("vmap", True, 2))
     rows = throughput.measure(CASES["tiny"], Group(variants, resident=False), "cpu", "fp32", 0.01, 1, lambda text: None)

@@ -54,7 +54,7 @@ def _folder(path):
     return path
 
 
-@pytest.mark.parametrize("installed", [False, True])
+@pytest.mark.parametrize("installed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_model_in_a_folder_called_models_is_trained(installed, tmp_path):
     python = make_environment(tmp_path / "venv", installed)
     folder = _folder(tmp_path / "project")

@@ -59,6 +59,7 @@ wandb: off
 pytestmark = pytest.mark.skipif("RAY_ADDRESS" in os.environ, reason="it starts a cluster of its own")
 
 
+@pytest.mark.slow
 def test_ray_and_one_process_give_equal_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(custom, "_allowed", {own_functions.__name__, ALLOW_COMMANDS})
     monkeypatch.chdir(tmp_path)

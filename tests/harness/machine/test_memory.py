@@ -111,6 +111,7 @@ def test_the_step_that_overflows_its_block_is_measured(one, blocks, monkeypatch)
     assert seen == blocks
 
 
+@pytest.mark.slow
 def test_memory_is_predicted_within_a_tenth():
     shape = condition(length=64, model_fields={"layers": 2, "width": 128, "heads": 4}, batch=16)
     rates = [measure(pack(shape, range(size), sets=()), CPU) for size in (4, 8, 16)]

@@ -82,6 +82,7 @@ def _run_a_page(page, files, folder, *more):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_a_task_of_ones_own_is_trained_and_reported_as_the_page_says(tmp_path):
     _run_a_page(
         "docs/guides/own-task.md", {"python": "my_tasks.py", "yaml": "my_parity.yaml"}, tmp_path, "executor=local", "wandb=off"
@@ -141,7 +142,8 @@ def test_the_position_encoding_of_the_page_is_trained_and_is_bitwise_the_same_in
     _refuse_an_empty_report(tmp_path / "runs" / "tiny", "read", 2)
 
 
-@pytest.mark.parametrize("executor", [pytest.param("ray", marks=pytest.mark.slow), "local"])
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["ray", "local"])
 def test_a_module_of_ones_own_is_trained_as_the_page_says(executor, tmp_path):
     files = {"python": "my_models.py", "yaml": "my_study.yaml"}
     for words in (["init", "-q"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"]):

@@ -307,6 +307,7 @@ def test_the_life_of_a_study_on_the_command_line(command, tmp_path):
     assert "there is no study 'tinny'" in error
 
 
+@pytest.mark.slow
 def test_the_script_of_a_family_runs_from_any_folder(tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     quick = [f"conditions.{name}.train.steps=5" for name in ("transformer", "lstm")]

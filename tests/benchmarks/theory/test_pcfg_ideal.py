@@ -21,6 +21,7 @@ def test_the_strings_are_those_that_the_task_draws():
     assert lengths == pytest.approx(sum(len(text) * chance for text, chance in known.items()), abs=0.1)
 
 
+@pytest.mark.slow
 def test_the_numbers_beside_claims_are_the_ideal_ones():
     assert IDEAL.keys() == {case[:3] for case in CASES}
     for (name, root, length), printed in IDEAL.items():

@@ -130,6 +130,7 @@ def test_a_report_has_a_setting_that_is_called_name(tmp_path):
     assert page.count(">first one</td>") == 1
 
 
+@pytest.mark.slow
 def test_a_report_says_which_conditions_and_metrics_its_figures_leave_out(tmp_path):
     metrics = dict.fromkeys((f"m{number}" for number in range(10)), "lower")
     rows = [{"seed": 0, "lr": lr, "step": step, **dict.fromkeys(metrics, 1.0)} for lr in range(31) for step in (1, 2)]

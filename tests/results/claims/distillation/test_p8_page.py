@@ -1,4 +1,4 @@
-"""The section on P8 says what the rows of its six studies and the verdict on the latest one say."""
+"""The section on P8 says what the rows of its seven studies and the verdicts on them say."""
 
 import re
 
@@ -13,7 +13,7 @@ from results.store.manifest import manifest_of
 from results.store.tables import open_store
 from tests.page_code import ROOT
 
-STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures", "p8-two-heads", "p8-slow-students")
+STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures", "p8-two-heads", "p8-slow-students", "p8-short-first-phase")
 STUDENTS = {
     "two_shot_1e_4": "one checkpoint in the transition, then the last, temperature 1e-4",
     "two_shot_1": "the same at temperature 1",
@@ -70,7 +70,7 @@ def test_teachers_without_a_transition_are_counted(studies, section):
 def test_the_verdicts_and_the_chances_are_those_of_the_claim(section):
     for study in STUDIES:
         (verdict,) = (each for each in scoreboard(opened(study)) if each.claim.id == "PD-P8")
-        assert re.search(rf"\| `{study}` \| \d\d[a-z ]* \| {verdict.verdict} \|", section)
+        assert re.search(rf"\| `{study}` \| \d\d[a-z ]* \| {re.escape(verdict.verdict)} \|", section)
         for chance in re.findall(r"P = ([\d.]+ \[[\d.]+, [\d.]+\])", verdict.finding.measured):
             assert re.search(rf"\| `{study}` \|[^`]* {re.escape(chance)} \|", section)
 
@@ -93,6 +93,20 @@ def test_the_wider_gap_is_that_of_the_rows(studies, section):
     steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
     late = sum(4000 < step < float("inf") for step in steps.values())
     assert f"Of the {len(steps)} students of a middle checkpoint, {late} pass 0.9 only after step 4,000" in section
+
+
+def test_the_gap_and_the_late_students_of_a_short_first_phase_are_those_of_the_rows(studies, section):
+    conditions, seen = studies["p8-short-first-phase"]
+    teacher, labels = (median(reached(seen, conditions[name], TRANSITION)) for name in ("teacher", "labels"))
+    assert said(labels) == "never"
+    assert f"by a median of {said(teacher)} steps, and most students of labels never do" in section
+    steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
+    late = sum(1500 < step < float("inf") for step in steps.values())
+    assert f"Of the {len(steps)} students, {late} pass 0.9 only after step 1,500" in section
+    before, looks = studies["p8-two-heads"]
+    right = reached(looks, before["two_shot_1e_4"], 0.7)
+    soon = sum(step <= 1000 for step in right.values())
+    assert f"{soon} of {len(right)} students had an accuracy of 0.7 by step 1,000" in section
 
 
 def test_the_gap_and_the_late_students_of_slow_ones_are_those_of_the_rows(studies, section):

@@ -1,4 +1,5 @@
-/* The keyed draws of draw.py in C: Philox-4x32-10 in its counter layout, and paths of Markov chains. Equal in every bit to torch's. */
+/* The keyed draws of draw.py in C: Philox-4x32-10 in its counter layout, factors of dropout, and paths of Markov chains. Equal in every bit
+ * to torch's. */
 #include <stdint.h>
 
 #define MANY 32 /* blocks, made side by side; GCC puts fewer into no vectors */
@@ -71,6 +72,25 @@ static source source_of(const int64_t *seeds, const int64_t *steps, int64_t sele
     }
 DRAW(words, fill_words, int64_t)
 DRAW(quantiles, fill_quantiles, double)
+
+/* Factors of dropout, out [replicates, count], at rates [replicates]: 16 bits of the words an element, the low ones first; 0 where they are
+ * below the replicate's rate. */
+void factors(int64_t replicates, int64_t count, int64_t selector, const int64_t *seeds, const int64_t *steps, const float *rates, float *out) {
+    uint32_t words[4 * MANY];
+    for (int64_t r = 0; r < replicates; r++) {
+        source of = source_of(seeds, steps, selector, r);
+        uint32_t level = (uint32_t)(rates[r] * 65536);
+        float scale = 1 / (1 - (float)level / 65536), *own = out + r * count;
+        for (int64_t first = 0; first < count; first += 8 * MANY) {
+            philox(of, (uint64_t)first >> 3, words);
+            int64_t ready = count - first < 8 * MANY ? count - first : 8 * MANY;
+            for (int64_t i = 0; i < ready; i++) {
+                uint32_t bits = words[i >> 1] >> (16 * (i & 1)) & 0xFFFFu;
+                own[first + i] = bits < level ? 0 : scale;
+            }
+        }
+    }
+}
 
 /* Tokens of chains, in place: out [replicates, rows, length] holds words, of which those from place `kept` on become tokens. A token is
  * the number of bounds that its word reaches, of the law [symbols] of its context; laws [replicates, rows, contexts, symbols]; context

@@ -41,12 +41,17 @@ def refusal() -> str:
 
 def draws(count: int, *tensors: Tensor | None) -> bool:
     """Whether C draws the next `count` words from these tensors. Words of a CPU are added to `Progress`."""
-    if torch.compiler.is_compiling() or not all(tensor is None or _plain(tensor) for tensor in tensors):
-        return False
-    if detect_fake_mode() is not None:  # what is drawn would be fake too, and has no memory to write to
+    if not lie_on("cpu", *tensors):
         return False
     Progress.words += count
     return Progress.words >= _PAYS and _library()[0] is not None
+
+
+def lie_on(device: str, *tensors: Tensor | None) -> bool:
+    """Whether a function that writes to memory can draw from these tensors: on this kind of device, and neither traced nor fake."""
+    if torch.compiler.is_compiling() or detect_fake_mode() is not None:
+        return False
+    return all(tensor is None or (tensor.device.type == device and type(tensor) is Tensor) for tensor in tensors)
 
 
 def words(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per_row: int, picked: Tensor | None) -> Tensor:
@@ -57,6 +62,14 @@ def words(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per
 def quantiles(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per_row: int, picked: Tensor | None) -> Tensor:
     """(word + 1/2) / 2^32 of the same words, float64."""
     return _drawn("quantiles", torch.float64, seeds, step, selector, start, rows, per_row, picked)
+
+
+def factors(seeds: Tensor, step: Tensor, selector: int, count: int, rates: Tensor) -> Tensor:
+    """Factors of dropout at rates, float32 [R], in float32 [R, count]."""
+    out = torch.empty(len(seeds), count)
+    arguments = [seeds.contiguous(), step.expand(len(seeds)).contiguous(), rates.contiguous()]
+    _function("factors")(len(seeds), count, selector, *_pointers(*arguments, out))
+    return out
 
 
 def chains(laws: Tensor, context: Tensor, words: Tensor, kept: int) -> None:
@@ -77,11 +90,6 @@ def _pointers(*tensors: Tensor | None) -> list[int | None]:
     return [None if tensor is None else tensor.data_ptr() for tensor in tensors]
 
 
-def _plain(tensor: Tensor) -> bool:
-    """Whether a tensor's elements lie in this machine's memory: it is neither on a GPU nor fake."""
-    return tensor.device.type == "cpu" and type(tensor) is Tensor
-
-
 def _function(name: str) -> Any:
     library, why = _library()
     if library is None:
@@ -94,7 +102,7 @@ def _library() -> tuple[ctypes.CDLL | None, str]:
     """The compiled source, or None and why there is none."""
     library, why = compiled(_SOURCE)
     if library is not None:
-        for name, numbers, pointers in (("words", 5, 4), ("quantiles", 5, 4), ("chains", 5, 3)):
+        for name, numbers, pointers in (("words", 5, 4), ("quantiles", 5, 4), ("factors", 3, 4), ("chains", 5, 3)):
             function = getattr(library, name)
             function.argtypes, function.restype = [_SIZE] * numbers + [_POINTER] * pointers, None
     return library, why

@@ -14,12 +14,18 @@ pack and after any resume. Integers and uniforms are bit-identical everywhere; n
 """
 
 import math
+import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 
 import torch
 from torch import Tensor
+from torch._guards import detect_fake_mode
 
 from harness import compiled_draw
 from tasks.draws import WORD
@@ -44,6 +50,7 @@ _MASK = 0xFFFFFFFF
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
+_LEVELS = 2**16  # of a rate of dropout
 
 
 def philox4x32(counter: Tensor, key: Tensor) -> Tensor:
@@ -120,8 +127,8 @@ class Draw:
     def words(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """uint32 words in int64, [R, *shape]. `site` (0 … 65535) tells the draws of one step apart."""
         count, per_row = self._sizes(shape, site)
-        if self._compiles(count):
-            return compiled_draw.words(*self._asked(shape, site)).view(self.replicates, *shape)
+        if (drawer := self._drawer(count)) is not None:
+            return drawer.words(*self._asked(shape, site)).view(self.replicates, *shape)
         if self.picked is not None:
             return self._picked_words(shape, per_row, site)
         start = self.first * per_row
@@ -137,7 +144,7 @@ class Draw:
 
         They are made for inverse distribution functions, which may be infinite at 0 and 1.
         """
-        if self._compiles(self._sizes(shape, site)[0]):
+        if self._drawer(self._sizes(shape, site)[0]) is compiled_draw:
             return compiled_draw.quantiles(*self._asked(shape, site)).view(self.replicates, *shape)
         return self.words(shape, site).cpu().to(torch.float64).add_(0.5).div_(WORD)
 
@@ -150,16 +157,24 @@ class Draw:
             raise ValueError(f"picked rows {list(self.picked.shape)} must be [R, {shape[0]}]")
         return count, count // shape[0] if shape and shape[0] else 0
 
-    def _compiles(self, count: int) -> bool:
+    def _drawer(self, count: int) -> "ModuleType | type[_Shapes] | None":
+        """What draws `count` words a replicate in place of torch, with the same bits: C on a CPU, Triton on a GPU, or nothing."""
+        if not torch.compiler.is_compiling() and detect_fake_mode() is not None:
+            return _Shapes
         step = self.step if isinstance(self.step, Tensor) else None
-        return compiled_draw.draws(count * self.replicates, self.seeds, step, self.picked)
+        if compiled_draw.draws(count * self.replicates, self.seeds, step, self.picked):
+            return compiled_draw
+        return _triton() if compiled_draw.lie_on("cuda", self.seeds, step, self.picked) else None
 
     def _asked(self, shape: Sequence[int], site: int) -> tuple[Tensor, Tensor, int, int, int, int, Tensor | None]:
-        """Arguments of `compiled_draw`."""
+        """Arguments of the functions in C and Triton."""
         count, per_row = self._sizes(shape, site)
-        step = self.step if isinstance(self.step, Tensor) else torch.tensor([self.step])
         rows = (1, count) if self.picked is None else (shape[0], per_row)
-        return self.seeds, step, self._selector(site), self.first * per_row, *rows, self.picked
+        return self.seeds, self._steps(), self._selector(site), self.first * per_row, *rows, self.picked
+
+    def _steps(self) -> Tensor:
+        """int64 [1 or R]"""
+        return self.step if isinstance(self.step, Tensor) else self.seeds.new_full((1,), self.step)
 
     def _selector(self, site: int) -> int:
         return STREAMS[self.stream] << 16 | site
@@ -198,6 +213,22 @@ class Draw:
         if not 1 <= high < 2**31:
             raise ValueError(f"high = {high} is outside 1 … 2^31 - 1")
         return self.words(shape, site) * high >> 32
+
+    def factors(self, rates: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
+        """The factors of dropout, float32 [R, *shape]: 0 with the replicate's rate, and 1 / (1 - rate) elsewhere.
+
+        rates: float32 [R], each in [0, 1) and rounded down to 2^-16, since an element has 16 bits: the low ones of a word, then the high.
+        """
+        count = self._sizes(shape, site)[0]
+        if self.first or self.picked is not None:
+            raise ValueError("factors of dropout are drawn for all rows at once")
+        if (drawer := self._drawer(0)) is not None:
+            return drawer.factors(self.seeds, self._steps(), self._selector(site), count, rates).view(self.replicates, *shape)
+        words = self.words((-(-count // 2),), site)
+        levels = (rates * _LEVELS).floor()
+        scales = 1 / (1 - levels / _LEVELS)
+        bits = torch.stack([words & (_LEVELS - 1), words >> 16], dim=-1).flatten(1)[:, :count]
+        return torch.where(bits < levels[:, None], 0.0, scales[:, None]).view(self.replicates, *shape)
 
     def categorical(self, probabilities: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
         """int64 category numbers, [R, *shape]; `probabilities` [V], or [R, V] with a law for each replicate."""
@@ -243,6 +274,36 @@ class Draw:
         if not 0 <= count <= size:
             raise ValueError(f"a subset of {count} cannot be drawn from {size} without replacement")
         return self.permutation(size, shape, site)[..., :count]
+
+
+class _Shapes:
+    """What is drawn in a fake tensor mode, of which nothing but the shape is known."""
+
+    @staticmethod
+    def words(seeds: Tensor, step: Tensor, selector: int, start: int, rows: int, per_row: int, picked: Tensor | None) -> Tensor:
+        return torch.empty(len(seeds), rows, per_row, dtype=torch.int64, device=seeds.device)
+
+    @staticmethod
+    def factors(seeds: Tensor, step: Tensor, selector: int, count: int, rates: Tensor) -> Tensor:
+        return torch.empty(len(seeds), count, device=seeds.device)
+
+
+@cache
+def _triton() -> ModuleType | None:
+    """`harness.gpu_draw` where Triton is installed and works; a warning says why it does not, once a process."""
+    if find_spec("triton") is None:
+        return None
+    try:
+        kernels = import_module("harness.gpu_draw")
+        kernels.words(torch.tensor([0], device="cuda"), torch.tensor([0], device="cuda"), 0, 0, 1, 1, None)
+    except Exception as error:  # whatever Triton and the compilers that it calls raise
+        said = f"{type(error).__name__}: {error}"
+        warnings.warn(
+            f"random numbers are drawn by torch, with some 170 kernels a draw and not with one, as Triton fails: {said}",
+            stacklevel=2,
+        )
+        return None
+    return kernels
 
 
 def thresholds(probabilities: Tensor) -> Tensor:

@@ -34,3 +34,6 @@ class Draw(Protocol):
 
     def normal(self, shape: Sequence[int], site: int = 0) -> Tensor:
         """Standard normal float32, [R, *shape]."""
+
+    def factors(self, rates: Tensor, shape: Sequence[int], site: int = 0) -> Tensor:
+        """The factors of dropout at rates [R], float32 [R, *shape]: 0, or 1 / (1 - rate)."""

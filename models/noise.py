@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from models.draws import Draw
-
-_LEVELS = 2**16
 
 
 @dataclass(frozen=True)
@@ -33,15 +30,7 @@ class Noise:
 
     def mask(self, shape: Sequence[int], option: str, site: int) -> Tensor:
         """The factors of `drop`, float32 [R, *shape]: 0 or 1/(1 - rate)."""
-        level = (self.rates[option] * _LEVELS).floor()
-        # 16 bits an element: half the words, and a rate is exact to 2^-16
-        count = 1
-        for size in shape:
-            count *= size
-        words = self.dropout.words((-(-count // 2),), site)
-        bits = torch.stack([words & (_LEVELS - 1), words >> 16], dim=-1).flatten(1)[:, :count]
-        keep = bits >= level[:, None]
-        return (keep / (1 - level / _LEVELS)[:, None]).view(-1, *shape)
+        return self.dropout.factors(self.rates[option], shape, site)
 
     def shift(self, high: int) -> Tensor:
         """One integer per replicate, uniform in 0 … high, int64 [R]."""

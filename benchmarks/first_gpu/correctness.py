@@ -109,11 +109,17 @@ def _versions(device: torch.device) -> Found:
 
 
 def _draws(device: torch.device) -> Found:
+    """Words of rows in order and picked, factors of dropout, and strings."""
     places = (torch.device("cpu"), device)
-    words = [Draw(torch.tensor([0, 1, 2**62], device=place), "data", 17).words((64, 512)).cpu() for place in places]
+    draws = [Draw(torch.tensor([0, 1, 2**62], device=place), "data", 17) for place in places]
+    words = [draw.words((64, 513)).cpu() for draw in draws]
+    picked = [draw.pick(torch.tensor([[7], [2**33], [0]], device=draw.seeds.device)).words((1, 513)).cpu() for draw in draws]
+    rates = torch.tensor([0.1, 0.0, 0.5])
+    factors = [draw.factors(rates.to(draw.seeds.device), (64, 513), 3).cpu() for draw in draws]
     seeds = [torch.tensor([3, 4], device=place) for place in places]
     strings = [FlipFlop(length=512).sample(Draw(each, "data", 5), 16).inputs.cpu() for each in seeds]
-    return {"words": torch.equal(*words), "strings": torch.equal(*strings)}
+    same = {"words": words, "picked": picked, "factors": factors, "strings": strings}
+    return {name: torch.equal(*pair) for name, pair in same.items()}
 
 
 def _trained(

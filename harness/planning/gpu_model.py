@@ -22,6 +22,7 @@ from torch.utils.flop_counter import flop_registry
 
 import harness.training.weights as artifacts
 import models.lstm
+from harness.draw import Draw
 from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
@@ -80,7 +81,7 @@ class Kernel:
 
 
 class Counted(TorchDispatchMode):
-    """The kernels of what runs inside the block, in order; views launch none.
+    """The kernels of what runs inside the block, in order; views launch none, and random numbers take one kernel a draw.
 
     A recurrence computes two positions alone, and the second one's kernels count for all later ones. So its numbers are wrong.
     """
@@ -92,10 +93,15 @@ class Counted(TorchDispatchMode):
     def __enter__(self) -> "Counted":
         self._walk = models.lstm.walk
         models.lstm.walk = self._two_of
+        self._drawn = {name: getattr(Draw, name) for name in ("words", "factors")}
+        for name, drawn in self._drawn.items():
+            setattr(Draw, name, self._in_one(name, drawn))
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         models.lstm.walk = self._walk
+        for name, drawn in self._drawn.items():
+            setattr(Draw, name, drawn)
         super().__exit__(*error)
 
     def _two_of(self, positions: range) -> Iterator[int]:
@@ -104,6 +110,17 @@ class Counted(TorchDispatchMode):
             first = len(self.kernels)
             yield position
         self.kernels += self.kernels[first:] * (len(positions) - 2)
+
+    def _in_one(self, name: str, drawn: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """A method of `Draw` as a GPU computes it (`harness.gpu_draw`), by one kernel that writes its result."""
+
+        def draw(*args: Any, **kwargs: Any) -> Tensor:
+            first = len(self.kernels)
+            out = drawn(*args, **kwargs)
+            self.kernels[first:] = [Kernel(name, 0.0, float(_bytes(out)), 0.0, False)]
+            return out
+
+        return draw
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))

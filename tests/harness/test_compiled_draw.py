@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness import compiled_draw
-from harness.draw import STREAMS, Draw
+from harness.draw import Draw
+from tests.harness.draw_sources import rates, sites, sources
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler: cc")
 PROPERTY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -34,23 +35,9 @@ def by(monkeypatch):
     return drawn
 
 
-@st.composite
-def sources(draw):
-    """Draws of any seeds, steps, first rows and picked rows, and a shape."""
-    size, rows = draw(st.integers(1, 4)), draw(st.integers(1, 6))
-    seeds = torch.tensor(draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=size, max_size=size)))
-    steps = st.integers(0, 2**32 - 1)
-    step = draw(st.one_of(steps, st.lists(steps, min_size=size, max_size=size).map(torch.tensor)))
-    source = Draw(seeds, draw(st.sampled_from(sorted(STREAMS))), step, draw(st.integers(0, 2**34)))
-    if draw(st.booleans()):
-        picked = st.lists(st.integers(0, 2**34), min_size=rows, max_size=rows)
-        source = source.pick(torch.tensor(draw(st.lists(picked, min_size=size, max_size=size))))
-    return source, (rows, *draw(st.lists(st.integers(1, 150), max_size=2)))
-
-
 @needs_compiler
 @PROPERTY
-@given(case=sources(), site=st.integers(0, 2**16 - 1))
+@given(case=sources(), site=sites)
 def test_words_and_quantiles_have_the_bits_of_torch(by, case, site):
     source, shape = case
     for name in ("words", "quantiles"):
@@ -59,6 +46,18 @@ def test_words_and_quantiles_have_the_bits_of_torch(by, case, site):
         assert ours.dtype == theirs.dtype
         assert ours.shape == theirs.shape
         assert torch.equal(ours, theirs)
+
+
+@needs_compiler
+@PROPERTY
+@given(case=sources(), site=sites, rate=rates)
+def test_factors_of_dropout_have_the_bits_of_torch(by, case, site, rate):
+    source, shape = case
+    source, rate = Draw(source.seeds, "dropout", source.step), rate[: len(source.seeds)]
+    ours, theirs = (by(c, lambda: source.factors(rate, shape, site)) for c in (True, False))
+    assert ours.dtype == theirs.dtype == torch.float32
+    assert ours.shape == theirs.shape == (len(rate), *shape)
+    assert torch.equal(ours, theirs)
 
 
 @needs_compiler

@@ -91,6 +91,18 @@ def test_distributions_are_right():
     assert scipy.stats.chisquare(counts[[0, 2, 3]], n * p.numpy()[[0, 2, 3]]).pvalue > 1e-3
 
 
+def test_factors_of_dropout_are_of_16_bits_each_and_as_often_0_as_asked():
+    draw, rates = Draw(torch.tensor([1, 2**40]), "dropout", 9), torch.tensor([0.3, 0.0])
+    factors = draw.factors(rates, (200_000,), 5)
+    level = int(rates[0] * 2**16)
+    words = draw.words((100_000,), 5)[0].tolist()
+    dropped = [half < level for word in words for half in (word & 0xFFFF, word >> 16)]
+    assert (factors[0] == 0).tolist() == dropped
+    assert factors[0].unique().tolist() == [0.0, float(1 / torch.tensor(1 - level / 2**16))]
+    assert scipy.stats.binomtest(sum(dropped), 200_000, level / 2**16).pvalue > 1e-3
+    assert factors[1].unique().tolist() == [1.0]
+
+
 def test_laws_may_differ_between_replicates():
     laws = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     assert Draw(torch.tensor([1, 2])).categorical(laws, (5,)).tolist() == [[0] * 5, [1] * 5]
@@ -122,6 +134,7 @@ def test_a_subset_has_no_repeats(size, data):
         (lambda: Draw(torch.tensor([1])).subset(3, 4), "subset of 4"),
         (lambda: Draw(torch.tensor([1])).categorical(torch.tensor([0.5, 0.6]), (1,)), "sum to 1"),
         (lambda: Draw(torch.tensor([1.0])), "int64"),
+        (lambda: Draw(torch.tensor([1])).rows(1).factors(torch.tensor([0.5]), (2,)), "all rows at once"),
     ],
 )
 def test_impossible_draws_are_refused(make, sentence):

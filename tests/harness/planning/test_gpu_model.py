@@ -53,6 +53,26 @@ def test_a_step_launches_no_more_kernels_and_moves_no_more_bytes_than_before(nam
     assert sum(kernel.bytes for kernel in step) / 1e6 <= megabytes
 
 
+def test_drawing_strings_launches_no_more_kernels_than_before(work):
+    """A kernel a draw, as Triton has it; torch takes 170."""
+    assert len(work.drawing.two) <= 53
+
+
+def test_dropout_takes_a_kernel_for_its_factors_and_one_each_way_for_its_product():
+    plain, dropped = (
+        step_of(
+            pack(
+                Case("small", Transformer(2, 64, 4, embedding_dropout=rate, feed_forward_dropout=rate), FlipFlop(length=16), 4),
+                2,
+            )
+        )[0]
+        for rate in (0.0, 0.1)
+    )
+    places = 3
+    assert [kernel.name for kernel in dropped].count("factors") == places
+    assert len(dropped) <= len(plain) + 4 * places
+
+
 def test_kernels_and_bytes_are_those_of_a_reviews_count():
     """590 kernels a step of six layers, and 104 MB and 24 µs for each replicate of a full pack of one layer; bf16."""
     six = Case("six", Transformer(6, 64, 8), FlipFlop(length=16), 2)

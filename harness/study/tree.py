@@ -173,13 +173,25 @@ def refuse_resolvers(node: Value, where: str) -> None:
         raise StudyError(f"{node!r} in {where} is refused: only ${{other.key}} may be referred to; write the value itself")
 
 
-def merge(base: Value, over: Value, root: bool = True) -> Value:
-    """Merge `over` into `base`; below the root, a node whose `name` changes is replaced."""
+def merge(base: Value, over: Value, path: str = "") -> Value:
+    """Merge `over` into `base`; below the root, a node whose `name` changes is replaced. A number as a key names an item of a list, from 0.
+
+    path: of both, "" at the root. StudyError for an item that the list does not have.
+    """
+    if isinstance(base, list) and isinstance(over, dict) and over and all(key.isdecimal() for key in over):
+        items = list(base)
+        for key, value in over.items():
+            if int(key) >= len(base):
+                there = f"its items are 0 to {len(base) - 1}" if base else "it is empty"
+                raise StudyError(f"{path}.{key}: {path} has no item {key} ({there}): change another, or write the whole list")
+            items[int(key)] = merge(base[int(key)], value, f"{path}.{key}")
+        return items
     if not isinstance(base, dict) or not isinstance(over, dict):
         return over
-    if not root and "name" in over and over["name"] != base.get("name"):
+    if path and "name" in over and over["name"] != base.get("name"):
         return over
-    return base | {key: merge(base[key], value, root=False) if key in base else value for key, value in over.items()}
+    inside = f"{path}." if path else ""
+    return base | {key: merge(base[key], value, f"{inside}{key}") if key in base else value for key, value in over.items()}
 
 
 def nested(node: Value, where: str, unique: bool = True) -> Tree:

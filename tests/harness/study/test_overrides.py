@@ -27,6 +27,25 @@ def test_an_override_may_change_a_condition_where_it_is_set():
     assert study.conditions[0].train.steps == 3
 
 
+def test_a_number_names_an_item_of_a_list():
+    def staged(*trains):
+        return {"a": {"stages": [{"init": "previous", "train": train} for train in trains]}}
+
+    conditions = staged({"steps": 5, "lr": 0.1}, {"steps": 6})
+    ours = small_study("conditions.a.stages.1.train.steps=7", "conditions.a.stages.1.train.lr=0.2", conditions=conditions)
+    written = staged({"steps": 5, "lr": 0.1}, {"steps": 7, "lr": 0.2})
+    assert ours.conditions == small_study(conditions=written).conditions
+    assert small_study("grid.train.lr.1=0.3", grid={"train.lr": [0.1, 0.2]}).conditions == (
+        small_study(grid={"train.lr": [0.1, 0.3]}).conditions
+    )
+    scaled = {"laptop": {"conditions": {"a": {"stages.0.train.steps": 3}}}}
+    assert [c.train.steps for c in small_study("scale=laptop", conditions=conditions, scales=scaled).conditions[1:]] == [3, 6]
+    assert refusal("conditions.a.stages.2.train.steps=7", conditions=conditions) == (
+        "conditions.a.stages.2: conditions.a.stages has no item 2 (its items are 0 to 1): change another, or write the whole list"
+    )
+    assert refusal("only.0=a", only=[]) == "only.0: only has no item 0 (it is empty): change another, or write the whole list"
+
+
 def test_a_changed_name_on_the_command_line_replaces_the_node():
     assert small_study("model.name=lstm", "model.width=16").conditions[0].config()["model"] == {"name": "lstm", "width": 16}
 

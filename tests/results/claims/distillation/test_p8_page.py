@@ -13,7 +13,15 @@ from results.store.manifest import manifest_of
 from results.store.tables import open_store
 from tests.page_code import ROOT
 
-STUDIES = ("p8", "p8-30-seeds", "p8-50-seeds", "p8-both-temperatures", "p8-two-heads", "p8-slow-students", "p8-short-first-phase")
+STUDIES = (
+    "p8",
+    "p8-30-seeds",
+    "p8-50-seeds",
+    "p8-both-temperatures",
+    "p8-two-heads",
+    "p8-slow-students",
+    "p8-short-first-phase",
+)
 STUDENTS = {
     "two_shot_1e_4": "one checkpoint in the transition, then the last, temperature 1e-4",
     "two_shot_1": "the same at temperature 1",

@@ -19,7 +19,6 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -159,11 +158,11 @@ class Draw:
 
     def _drawer(self, count: int) -> "ModuleType | type[_Shapes] | None":
         """What draws `count` words a replicate in place of torch, with the same bits: C on a CPU, Triton on a GPU, or nothing."""
-        if not torch.compiler.is_compiling() and detect_fake_mode() is not None:
-            return _Shapes
         step = self.step if isinstance(self.step, Tensor) else None
         if compiled_draw.draws(count * self.replicates, self.seeds, step, self.picked):
             return compiled_draw
+        if not torch.compiler.is_compiling() and detect_fake_mode() is not None:
+            return _Shapes
         return _triton() if compiled_draw.lie_on("cuda", self.seeds, step, self.picked) else None
 
     def _asked(self, shape: Sequence[int], site: int) -> tuple[Tensor, Tensor, int, int, int, int, Tensor | None]:
@@ -294,8 +293,9 @@ def _triton() -> ModuleType | None:
     if find_spec("triton") is None:
         return None
     try:
-        kernels = import_module("harness.gpu_draw")
-        kernels.words(torch.tensor([0], device="cuda"), torch.tensor([0], device="cuda"), 0, 0, 1, 1, None)
+        from harness import gpu_draw
+
+        gpu_draw.words(torch.tensor([0], device="cuda"), torch.tensor([0], device="cuda"), 0, 0, 1, 1, None)
     except Exception as error:  # whatever Triton and the compilers that it calls raise
         said = f"{type(error).__name__}: {error}"
         warnings.warn(
@@ -303,7 +303,7 @@ def _triton() -> ModuleType | None:
             stacklevel=2,
         )
         return None
-    return kernels
+    return gpu_draw
 
 
 def thresholds(probabilities: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from results.store.filesystem import public_override, reason
 _MOST_WORDS = 1000  # overrides
 _MOST_KEY = 200  # characters
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.]+\}")
+_ITEM = re.compile(r"0|[1-9][0-9]*")  # of a list, as a key
 
 
 def read_file(path: Path) -> Tree:
@@ -178,7 +179,7 @@ def merge(base: Value, over: Value, path: str = "") -> Value:
 
     path: of both, "" at the root. StudyError for an item that the list does not have.
     """
-    if isinstance(base, list) and isinstance(over, dict) and over and all(key.isdecimal() for key in over):
+    if isinstance(base, list) and isinstance(over, dict) and over and all(map(_ITEM.fullmatch, over)):
         items = list(base)
         for key, value in over.items():
             if int(key) >= len(base):

@@ -43,6 +43,7 @@ def test_a_number_names_an_item_of_a_list():
     assert refusal("conditions.a.stages.2.train.steps=7", conditions=conditions) == (
         "conditions.a.stages.2: conditions.a.stages has no item 2 (its items are 0 to 1): change another, or write the whole list"
     )
+    assert "must be a list of mappings" in refusal("conditions.a.stages.00.train.steps=7", conditions=conditions)
     assert refusal("only.0=a", only=[]) == "only.0: only has no item 0 (it is empty): change another, or write the whole list"
 
 

@@ -3,10 +3,12 @@
 import dataclasses
 
 import pytest
+import torch
 
 import models.lstm
 from benchmarks.cases import CASES, Case, pack
 from benchmarks.floor import needed_flop
+from harness.draw import Draw
 from harness.planning.gpu_model import GPUS, Counted, Modelled, step_of, work_of
 from harness.planning.pack import ScoredSet
 from harness.prepare import executor_of, prepare
@@ -16,6 +18,7 @@ from models.lstm import LSTM
 from models.transformer.transformer import Transformer
 from tasks.flipflop.flipflop import FlipFlop
 from tests.harness.tiny import write_study
+from tests.page_code import ROOT
 
 # kernels of a step and MB that a pack of two moves, fp32: more of either is a regression that no GPU is needed to see
 COUNTS = {
@@ -56,6 +59,20 @@ def test_a_step_launches_no_more_kernels_and_moves_no_more_bytes_than_before(nam
 def test_drawing_strings_launches_no_more_kernels_than_before(work):
     """A kernel a draw, as Triton has it; torch takes 170."""
     assert len(work.drawing.two) <= 53
+
+
+def test_a_draw_by_torch_takes_some_170_kernels():
+    draw = Draw(torch.tensor([1, 2]), "dropout", torch.tensor([5, 5]))
+    with Counted() as mode:
+        mode._drawn["words"](draw, (4, 512))
+    assert 160 <= len(mode.kernels) <= 190
+
+
+def test_the_page_on_training_has_the_modelled_times_of_one_layer():
+    one, gpus = pack(CASES["L1-d64-T512"], 64, precision="bf16"), Modelled(GPUS["h200"])
+    compiled = gpus.measure(dataclasses.replace(one, numerics={**one.numerics, "compile": True})).step_s / 64
+    said = f"the cost model says {1e6 * compiled:.0f} and {1e6 * gpus.measure(one).step_s / 64:.0f} µs"
+    assert said in " ".join((ROOT / "docs/reference/training.md").read_text().split())
 
 
 def test_dropout_takes_a_kernel_for_its_factors_and_one_each_way_for_its_product():

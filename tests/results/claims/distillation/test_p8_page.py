@@ -93,36 +93,39 @@ def test_the_gap_is_that_of_the_verdict_and_of_the_study_before(studies, section
     assert f"teachers took {own['teacher']} steps and students of labels {own['labels']}" in section
 
 
+def times(studies, name):
+    """Median steps to the transition by condition, as words, and the steps to 0.9 of each student of a middle checkpoint."""
+    conditions, seen = studies[name]
+    medians = {own: said(median(reached(seen, condition, TRANSITION))) for own, condition in conditions.items()}
+    return medians, list(reached(seen, conditions["two_shot_1e_4"], 0.9).values())
+
+
+def late(steps, after):
+    return sum(after < step < float("inf") for step in steps)
+
+
 def test_the_wider_gap_is_that_of_the_rows(studies, section):
+    medians, steps = times(studies, "p8-two-heads")
+    assert medians["labels"] == "never"
+    assert f"by a median of {medians['teacher']} steps; most students of labels never do" in section
+    assert f"Of the {len(steps)} students of a middle checkpoint, {late(steps, 4000)} pass 0.9 only after step 4,000" in section
+
+
+def test_a_short_first_phase_has_the_gap_and_the_late_students_of_the_rows(studies, section):
+    medians, steps = times(studies, "p8-short-first-phase")
+    assert medians["labels"] == "never"
+    assert f"by a median of {medians['teacher']} steps, and most students of labels never do" in section
+    assert f"Of the {len(steps)} students, {late(steps, 1500)} pass 0.9 only after step 1,500" in section
     conditions, seen = studies["p8-two-heads"]
-    teacher, labels = (median(reached(seen, conditions[name], TRANSITION)) for name in ("teacher", "labels"))
-    assert said(labels) == "never"
-    assert f"by a median of {said(teacher)} steps; most students of labels never do" in section
-    steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
-    late = sum(4000 < step < float("inf") for step in steps.values())
-    assert f"Of the {len(steps)} students of a middle checkpoint, {late} pass 0.9 only after step 4,000" in section
-
-
-def test_the_gap_and_the_late_students_of_a_short_first_phase_are_those_of_the_rows(studies, section):
-    conditions, seen = studies["p8-short-first-phase"]
-    teacher, labels = (median(reached(seen, conditions[name], TRANSITION)) for name in ("teacher", "labels"))
-    assert said(labels) == "never"
-    assert f"by a median of {said(teacher)} steps, and most students of labels never do" in section
-    steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
-    late = sum(1500 < step < float("inf") for step in steps.values())
-    assert f"Of the {len(steps)} students, {late} pass 0.9 only after step 1,500" in section
-    before, looks = studies["p8-two-heads"]
-    right = reached(looks, before["two_shot_1e_4"], 0.7)
+    right = reached(seen, conditions["two_shot_1e_4"], 0.7)
     soon = sum(step <= 1000 for step in right.values())
     assert f"{soon} of {len(right)} students had an accuracy of 0.7 by step 1,000" in section
 
 
 def test_the_gap_and_the_late_students_of_slow_ones_are_those_of_the_rows(studies, section):
-    conditions, seen = studies["p8-slow-students"]
-    own = {name: said(median(reached(seen, conditions[name], TRANSITION))) for name in ("teacher", "labels", "two_shot_1e_4")}
-    assert f"their transition by a median of {own['teacher']} steps and labels by {own['labels']}" in section
-    steps = reached(seen, conditions["two_shot_1e_4"], 0.9)
-    late = sum(4000 < step < float("inf") for step in steps.values())
+    medians, steps = times(studies, "p8-slow-students")
+    assert f"their transition by a median of {medians['teacher']} steps and labels by {medians['labels']}" in section
     assert (
-        f"an accuracy of 0.75 by a median of {own['two_shot_1e_4']} steps, but {late} of the {len(steps)} pass 0.9" in section
+        f"an accuracy of 0.75 by a median of {medians['two_shot_1e_4']} steps, but {late(steps, 4000)} of the {len(steps)} pass 0.9"
+        in section
     )

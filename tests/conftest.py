@@ -151,6 +151,15 @@ def pytest_unconfigure():
     gc.unfreeze()  # at their end, libraries say that what was never looked at leaks
 
 
+@pytest.fixture(scope="session")
+def page_cluster(tmp_path_factory):
+    """One cluster for all files that need one, since starting it takes half a minute of both cores."""
+    from tests.page_cluster import page_cluster
+
+    with page_cluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _a_report_has_no_png_files(request):
     from results.report.plots import figure_files

@@ -154,7 +154,7 @@ SMALL = {
 KEPT_CONDITIONS = {
     "gru": ["transformer", "mine"],
     "tiny": ["transformer", "lstm"],
-    "my-gauntlet": ["transformer", "lstm"],
+    "my-gauntlet": ["transformer", "lstm", "mingru"],
     "fflm-simulation": ["half_none", "drift"],
 }  # more than the first
 TRACED = ("traced", "additivity", "additivity-learned")  # with a wrong read in some string

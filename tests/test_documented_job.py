@@ -1,64 +1,21 @@
-"""The Ray jobs of README.md and docs/guides/cluster.md, on a cluster whose Python lacks the project."""
+"""The Ray jobs of README.md and docs/guides/cluster.md, on the cluster of the page."""
 
 import re
-import shlex
-import signal
 import subprocess
-import tempfile
 import time
 
 import pytest
 
-from benchmarks.chaos.ports import held_port
 from results.store.tables import committed, open_store
-from tests.documented import documented, smaller
-from tests.environments import ROOT, environment_of, make_environment
-
-
-def _page(page, pattern):
-    """The only command of a page in which this is found, in words."""
-    (text,) = [each.text for each in documented() if each.page == page and not each.inline and re.search(pattern, each.text)]
-    return shlex.split(text.partition(" > ")[0])
+from tests.documented import smaller
+from tests.environments import ROOT
+from tests.page_cluster import command_of
 
 
 def _tiny(words):
     """Overrides that make the study of a script tiny, on Ray and with its W&B run."""
     study = next(word.removeprefix("study=") for word in words if word.startswith("study="))
     return [word for word in smaller([f"fflm/{study}"]) if word not in ("executor=local", "wandb=off")]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """(environment, its python, port, address of the dashboard) of a cluster that was started as docs/guides/cluster.md says."""
-    folder = tmp_path_factory.mktemp("job")
-    python = make_environment(folder / "venv")
-    (folder / "home").mkdir()
-    environment = environment_of(python, HOME=str(folder / "home"), RAY_AUTH_MODE="token", PYTHONUNBUFFERED="1")
-    words = _page("docs/guides/cluster.md", "ray get-auth-token")
-    subprocess.run([python.parent / words[0], *words[1:]], env=environment, check=True, capture_output=True, timeout=60)
-    (folder / "home" / ".ray" / "auth_token").chmod(0o600)
-    port, dashboard = held_port(), held_port()
-    start = _page("docs/guides/cluster.md", "ray start --head")
-    # of our own: another cluster of this machine has the page's ports, and sockets need a short path
-    temporary = tempfile.mkdtemp(prefix="job-", dir="/tmp")
-    own = [
-        f"--port={port}",
-        f"--dashboard-port={dashboard}",
-        f"--temp-dir={temporary}",
-        f"--ray-client-server-port={held_port()}",
-        "--dashboard-agent-listen-port=0",
-        "--num-cpus=1",
-        "--object-store-memory=100000000",
-    ]
-    with (folder / "head.log").open("w") as log:
-        head = subprocess.Popen(
-            [python.parent / start[0], *start[1:], *own, "--block"], env=environment, stdout=log, stderr=log
-        )
-    try:
-        yield environment, python, port, f"http://127.0.0.1:{dashboard}"
-    finally:
-        head.send_signal(signal.SIGTERM)  # --block: its processes end with it
-        head.wait(60)
 
 
 def _submit(cluster, words, more):
@@ -86,9 +43,9 @@ def _submit(cluster, words, more):
     ("page", "study"),
     [pytest.param("docs/guides/cluster.md", "fflm-quick", marks=pytest.mark.slow), ("README.md", "fflm-baseline")],
 )
-def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(cluster, tmp_path, page, study):
-    words = _elsewhere(_page(page, "^ray job submit .*fflm_replicates.py"), tmp_path)
-    done = _submit(cluster, words, _tiny(words))
+def test_the_job_of_a_page_succeeds_with_its_report_and_wandb_files(page_cluster, tmp_path, page, study):
+    words = _elsewhere(command_of(page, "^ray job submit .*fflm_replicates.py"), tmp_path)
+    done = _submit(page_cluster, words, _tiny(words))
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-4000:]
     assert re.search(r"Job 'raysubmit_\w+' succeeded", said)
@@ -107,7 +64,7 @@ def _elsewhere(words, folder):
 
 
 @pytest.mark.slow
-def test_the_job_of_the_page_trains_a_model_of_ones_own(cluster, tmp_path):
+def test_the_job_of_the_page_trains_a_model_of_ones_own(page_cluster, tmp_path):
     """The model and the study of docs/guides/own-model.md, in the folder of a checkout that the job uploads."""
     page = (ROOT / "docs" / "guides" / "own-model.md").read_text()
     folder = tmp_path / "checkout"
@@ -116,9 +73,9 @@ def test_the_job_of_the_page_trains_a_model_of_ones_own(cluster, tmp_path):
         (folder / name).symlink_to(ROOT / name)
     (folder / "my_models.py").write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])
     (folder / "my_study.yaml").write_text(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
-    words = _elsewhere(_page("docs/guides/cluster.md", "my_study.yaml"), tmp_path)
+    words = _elsewhere(command_of("docs/guides/cluster.md", "my_study.yaml"), tmp_path)
     words = [str(folder) if word == "." else word for word in words]
-    done = _submit(cluster, words, ["replicates=1", "train.steps=20", "wandb=off"])
+    done = _submit(page_cluster, words, ["replicates=1", "train.steps=20", "wandb=off"])
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     (study,) = (tmp_path / "runs").iterdir()
     assert set(committed(open_store(tmp_path / "runs", study.name))["status"].to_pylist()) == {"finished"}
@@ -126,19 +83,19 @@ def test_the_job_of_the_page_trains_a_model_of_ones_own(cluster, tmp_path):
 
 def _job(*words, folder="."):
     """The README's command with a study, its words and a working folder of the test's."""
-    start = _page("README.md", "^ray job submit")
+    start = command_of("README.md", "^ray job submit")
     start = [folder if word == "." else word for word in start[: start.index("--") + 3]]
     return [*start, "study=quick", "wandb=off", *words]
 
 
-def test_a_submitted_job_refuses_a_relative_store(cluster):
-    refused = _submit(cluster, _job("store=runs"), [])
+def test_a_submitted_job_refuses_a_relative_store(page_cluster):
+    refused = _submit(page_cluster, _job("store=runs"), [])
     assert refused.returncode != 0
     assert "store=runs is relative, and a Ray job runs in a temporary folder" in refused.stdout + refused.stderr
 
 
 @pytest.mark.slow
-def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
+def test_a_job_whose_folder_has_its_own_models_uses_ours(page_cluster, tmp_path):
     folder = tmp_path / "theirs"
     for name in ("models", "tasks", "tests"):
         (folder / name).mkdir(parents=True)
@@ -148,14 +105,14 @@ def test_a_job_whose_folder_has_its_own_models_uses_ours(cluster, tmp_path):
         f"import sys\nsys.path.append({str(ROOT)!r})\nimport harness\nfrom launch.cli import family\nfamily('fflm', 'quick')\n"
     )
     words = _job(f"store={tmp_path / 'runs'}", folder=str(folder))
-    done = _submit(cluster, words, _tiny(words))
+    done = _submit(page_cluster, words, _tiny(words))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
-def test_a_script_in_another_folder_uses_the_cluster(cluster, tmp_path):
+def test_a_script_in_another_folder_uses_the_cluster(page_cluster, tmp_path):
     """The workers find the packages beside the script."""
-    environment, python, port, _ = cluster
+    environment, python, port, _ = page_cluster
     command = [python, ROOT / "launch" / "fflm_replicates.py", "store=runs", "wandb=off", *_tiny(["study=quick"])]
     done = subprocess.run(
         command,
@@ -169,8 +126,8 @@ def test_a_script_in_another_folder_uses_the_cluster(cluster, tmp_path):
     assert (tmp_path / "runs" / "fflm-quick" / "report" / "index.html").is_file()
 
 
-def test_a_cluster_that_was_started_with_a_token_refuses_who_has_none(cluster, tmp_path):
-    environment, python, _, dashboard = cluster
+def test_a_cluster_that_was_started_with_a_token_refuses_who_has_none(page_cluster, tmp_path):
+    environment, python, _, dashboard = page_cluster
     stranger = environment | {"HOME": str(tmp_path), "RAY_AUTH_MODE": "disabled"}
     words = [python.parent / "ray", "job", "list", "--address", dashboard]
     for _ in range(30):  # a dashboard on a busy machine may be slow to answer anybody

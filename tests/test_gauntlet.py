@@ -5,6 +5,8 @@ import shlex
 import subprocess
 import sys
 
+import pytest
+
 from results.store.tables import committed, open_store, read
 from tests.page_code import ANYWHERE, blocks
 
@@ -31,6 +33,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_a_new_architecture_runs_the_gauntlet_with_one_file(tmp_path):
     (module,), (study,), (commands,) = (blocks("docs/guides/gauntlet.md", language) for language in ("python", "yaml", "bash"))
     (tmp_path / "my_models.py").write_text(module)

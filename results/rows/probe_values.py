@@ -95,9 +95,12 @@ def by_key(rows: pa.Table) -> dict[str, Values[Name]]:
 
     Values that compare two replicates are left out.
     """
+    names = ["key", "probe", "layer", "head", "item"]
     own = rows.filter((pc.field("stage") == 0) & pc.field("other_key").is_null()).sort_by("step")
+    # the last of each name is found by pyarrow: of many probed steps, most rows never become objects of Python
+    last = own.group_by(names, use_threads=False).aggregate([("value", "last")])
     values: dict[str, Values[Name]] = {}
-    for key, probe, layer, head, item, value in _each(own, "key", "probe", "layer", "head", "item", "value"):
+    for key, probe, layer, head, item, value in _each(last, *names, "value_last"):
         values.setdefault(key, Values())[probe, layer, head, item] = value
     return values
 

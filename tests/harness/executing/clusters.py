@@ -12,7 +12,7 @@ from benchmarks.chaos.ports import held_port
 
 ROOT = Path(__file__).parents[3]
 # two packs at once, long enough to be stopped in the midst of them on a fast machine, and two that are not waited for
-SLOW = ("conditions.transformer.train.steps=3000", "replicates=2", "pack.size=1")
+SLOW = ("conditions.transformer.train.steps=1500", "replicates=2", "pack.size=1")
 
 
 def environment_without_ray(**more):
@@ -94,7 +94,7 @@ def nodes(folder, *nodes):
             with log.open("wb") as output:
                 processes.append(subprocess.Popen(command, env=environment, stdout=output, stderr=output))
             # one after another: two that start at once in one folder take sockets of the same names, and one of them ends
-            wait_for(lambda log=log, node=processes[-1]: _has_joined(node, log))
+            wait_for(lambda log=log, node=processes[-1]: has_joined(node, log))
         yield environment | {"RAY_ADDRESS": f"127.0.0.1:{gcs}"}
     finally:
         for process in reversed(processes):
@@ -103,7 +103,8 @@ def nodes(folder, *nodes):
             process.wait(60)
 
 
-def _has_joined(node, log):
+def has_joined(node, log):
+    """Whether `ray start --block`, which writes to this file, has started its node. AssertionError where it ended instead."""
     said = log.read_text()
     assert node.poll() is None, f"a node of the Ray cluster ended:\n{said}"
     return "Ray runtime started" in said

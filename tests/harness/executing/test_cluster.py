@@ -19,7 +19,6 @@ from tests.harness.executing.clusters import (
     ROOT,
     SLOW,
     environment_without_ray,
-    nodes,
     run_study,
     slot_processes,
     start_study,
@@ -58,13 +57,6 @@ def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
     assert tables(store) == whole
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Variables that lead to a Ray cluster of two nodes on this machine, started as a user would; stopped process by process."""
-    with nodes(tmp_path_factory.mktemp("cluster"), (1,), (1,)) as environment:
-        yield environment
-
-
 # the command line that says at once how far it is, and makes no report
 TOLD = """
 import sys
@@ -84,7 +76,7 @@ def _steps(driver):
             yield said[1]
 
 
-def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole, cluster):
+def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, whole, page_cluster):
     """On a Ray of the command's own, and then on a cluster, where its workers are killed in the midst of their steps."""
     store = tmp_path / "runs"
     driver = start_study(study, store, *SLOW, code=TOLD)
@@ -94,8 +86,7 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
     assert driver.returncode == 130, output
     assert "the same command goes on" in output
     assert list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
-    there = {name: cluster[name] for name in cluster if name.startswith("RAY_")}
-    driver = start_study(study, store, *SLOW, code=TOLD, **there)
+    driver = start_study(study, store, *SLOW, code=TOLD, **page_cluster.ray_variables())
     steps = _steps(driver)
     first = next(steps)
     next(later for later in steps if later != first)
@@ -108,14 +99,14 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
     assert not list((store / "tiny" / "checkpoints").rglob("*.safetensors"))
 
 
-def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_reported(cluster, tmp_path, monkeypatch):
+def test_a_study_of_a_task_of_ones_own_on_two_nodes_equals_a_local_one_and_is_reported(page_cluster, tmp_path, monkeypatch):
     """The module of the page lies in the driver's folder alone; four packs, a replicate each, on workers of both nodes."""
     page = (ROOT / "docs/guides/own-task.md").read_text()
     blocks = {kind: re.search(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[1] for kind in ("python", "yaml")}
     (tmp_path / "my_tasks.py").write_text(blocks["python"])
     models = "{lstm: {}, transformer: {model: {name: transformer, layers: 1, width: 16, heads: 2}}}"
     (tmp_path / "my_parity.yaml").write_text(f"{blocks['yaml']}conditions: {models}\n")
-    environment = environment_without_ray(PYTHONPATH=str(ROOT)) | {k: v for k, v in cluster.items() if k.startswith("RAY_")}
+    environment = environment_without_ray(PYTHONPATH=str(ROOT), **page_cluster.ray_variables())
     words = ["wandb=off", "pack.size=1", "train.steps=40"]
     start = [sys.executable, "-m", "launch", "run", "my_parity.yaml", "--allow-import", "my_tasks", "executor=ray"]
     command = [*start, *words, f"store={tmp_path / 'far'}"]

@@ -92,16 +92,18 @@ def test_capacity_is_accuracy_by_number_of_pairs(tmp_path):
 def test_times_and_orders_are_those_of_the_probed_pairs():
     figures = drawn(subsequences_page, "subsequences", "subsequence-long-tail")
     store = open_store("docs/studies/subsequences", "subsequence-long-tail")
-    rows = read(store, "probes").to_pylist()
-    config = {row["key"]: row["condition"] for row in committed(store).to_pylist()}
+    rows = read(store, "probes")
+    condition_of = {row["key"]: row["condition"] for row in committed(store).to_pylist()}
+    found = {}  # by key and step, by item
+    for key, step, item, value in zip(*(rows[name].to_pylist() for name in ("key", "step", "item", "value")), strict=True):
+        found.setdefault((key, step), {})[item] = value
+    often = {item.split(" ")[0]: value for item, value in next(iter(found.values())).items() if item.endswith(" frequency")}
     for condition in ("sgd", "adamw"):
-        gaps, often = {}, {}
-        for row in rows:
-            pair, item = row["item"].split(" ")
-            if config[row["key"]] == condition and item == "gap":
-                gaps.setdefault((pair, row["key"]), []).append((row["step"], row["value"]))
-            if item == "frequency":
-                often[pair] = row["value"]
+        own = {at: items for at, items in found.items() if condition_of[at[0]] == condition}
+        gaps = {}
+        for (key, step), items in own.items():
+            for pair in often:
+                gaps.setdefault((pair, key), []).append((step, items[f"{pair} gap"]))
         first = {at: min([step for step, gap in looks if gap < 0.1], default=max(looks)[0]) for at, looks in gaps.items()}
         expected = sorted(
             (often[pair], np.median([step for (other, _), step in first.items() if other == pair])) for pair in often
@@ -113,7 +115,7 @@ def test_times_and_orders_are_those_of_the_probed_pairs():
         step = steps[len(steps) // 2]
         ranks = []
         for key in keys:
-            mine = {row["item"]: row["value"] for row in rows if row["key"] == key and row["step"] == step}
+            mine = own[key, step]
             pull = [mine[f"{pair} frequency"] * mine[f"{pair} gap"] for pair in often]
             ranks.append(stats.spearmanr([mine[f"{pair} gradient"] for pair in often], pull).statistic)
         assert correlations[len(steps) // 2] == rounded(np.median(ranks))

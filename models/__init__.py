@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from models.custom import custom
+from models.custom.custom import configure as configure_custom
 from models.draws import Draw
 from models.dyck import MODELS as DYCK
 from models.lego import MODELS as LEGO
@@ -31,7 +31,7 @@ def configure(name: str, **fields: Any) -> Any:
     Raises ValueError for an unknown name, field or value.
     """
     if ":" in name:
-        return custom.configure(name, **fields)
+        return configure_custom(name, **fields)
     if name not in REGISTRY:
         raise ValueError(f"there is no model {name!r}{_nearest(name, REGISTRY)}; models: {', '.join(REGISTRY)}")
     options = [field.name for field in dataclasses.fields(REGISTRY[name])]

@@ -21,7 +21,8 @@ import pyarrow.parquet
 import yaml
 
 import harness.planning.manifest as manifests
-from harness.exchange.run_folders import read_folder
+from harness.exchange.exported_states import STATE, finished_rows
+from harness.exchange.run_folders import read_folder, refuse_direction
 from harness.experiments.entries import PLACES, BadResult, Entry, each_value, entry_of
 from harness.experiments.measure import ending_row, value_rows
 from harness.machine.provenance import code_state, versions
@@ -86,7 +87,7 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     """Commit the runs of a file that the study does not have yet; returns how many. StudyError, before anything is written, in one
     sentence on what is wrong with the file."""
     table = read_folder(path, columns.metrics, columns.step, say) if path.is_dir() else read_table(path)
-    runs = runs_of(table, columns, path.name)
+    runs = runs_of(table, columns, path.name, say)
     store.check_writable()
     newest = newest_manifest(store)
     _refuse_other_study(store, newest)
@@ -124,6 +125,8 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
 
 def read_table(path: Path) -> pa.Table:
     """The rows of a CSV, TSV, Parquet or JSON-lines file."""
+    if not path.exists():
+        raise StudyError(f"there is no file or folder {path}: name the file that holds the runs, or the folder")
     kind = _READERS.get(path.suffix)
     if kind is None:
         raise StudyError(
@@ -218,16 +221,16 @@ def _json_lines(path: Path) -> pa.Table:
     return pa.table(columns)
 
 
-def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
-    """The runs of a table, in its order. StudyError for a seed that is repeated, and for settings that are not named."""
+def runs_of(table: pa.Table, columns: Columns, where: str, say: Callable[[str], None]) -> list[Run]:
+    """The runs of a table that have finished, in its order; what is left out is said.
+
+    StudyError for a seed that is repeated, and for settings that are not named.
+    """
     named = [columns.seed, *columns.config, *columns.metrics, *([columns.step] if columns.step else []), *columns.ignore]
     for name in named:
         if name not in table.column_names:
-            column, _, _ = name.rpartition("=")
-            if name in columns.metrics and column in table.column_names:
-                raise StudyError(
-                    f"--metric {name}: better values are higher or lower ones, so write {column}=higher or {column}=lower"
-                )
+            if name in columns.metrics:
+                refuse_direction(name, table.column_names)
             hint = nearest(name, table.column_names) or f"; columns: {', '.join(table.column_names)[:300]}"
             raise StudyError(f"{where} has no column {name!r}{hint}")
     if twice := [name for name in named if named.count(name) > 1]:
@@ -236,15 +239,18 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
         )
     if taken := next((name for name in columns.metrics if name in PLACES), None):
         raise StudyError(f"a metric can't be called {taken!r}, which is the {taken} of a number: rename the column in {where}")
+    first = 2 if where.endswith(("csv", "tsv")) else 1  # after the line of names
+    numbers: Sequence[int] = range(first, first + table.num_rows)  # of the rows, as a person counts them
+    if STATE in table.column_names and STATE not in named:
+        numbers, table = finished_rows(table, numbers, where, say)
     _refuse_unnamed(table, [name for name in table.column_names if name not in named], where)
     for name in named[: len(named) - len(columns.ignore)]:
         table = table.set_column(table.column_names.index(name), name, _simple(table[name], name, where))
-    first = 2 if where.endswith(("csv", "tsv")) else 1  # after the line of names
     for name in (columns.seed, *columns.metrics, *([columns.step] if columns.step else [])):
-        _refuse_words(table[name], name, first, where)
+        _refuse_words(table[name], name, numbers, where)
     runs: dict[str, Run] = {}
     read_columns = [name for name in named if name not in columns.ignore]
-    for number, row in enumerate(table.select(read_columns).to_pylist(), first):
+    for number, row in zip(numbers, table.select(read_columns).to_pylist(), strict=True):
         run = Run(
             {name: _setting(row[name], name, number, where) for name in columns.config}, _seed(row, columns, number, where)
         )
@@ -269,8 +275,9 @@ def runs_of(table: pa.Table, columns: Columns, where: str) -> list[Run]:
             except BadResult as error:
                 raise StudyError(f"row {number} of {where}: {error}") from error
     if empty := next((run for run in runs.values() if not run.entries), None):
+        row = "".join(f"row {number} of " for number in empty.row_at.values())
         raise StudyError(
-            f"seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)} in {where}: leave this run out"
+            f"{row}{where}: seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)}: leave this run out"
         )
     return list(runs.values())
 
@@ -310,11 +317,14 @@ def _simple(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _refuse_words(column: pa.ChunkedArray, name: str, first: int, where: str) -> None:
-    """StudyError that names the first value that is no number. One such value makes a reader take the whole column as words."""
+def _refuse_words(column: pa.ChunkedArray, name: str, numbers: Sequence[int], where: str) -> None:
+    """StudyError that names the first value that is no number. One such value makes a reader take the whole column as words.
+
+    numbers: of the rows.
+    """
     if not _is_text(column.type):
         return
-    values = [(number, value) for number, value in enumerate(column.to_pylist(), first) if value is not None]
+    values = [(number, value) for number, value in zip(numbers, column.to_pylist(), strict=True) if value is not None]
     flag, other = (
         next(((number, value) for number, value in values if (value.lower() in ("true", "false")) == wanted), None)
         for wanted in (True, False)

@@ -1,7 +1,7 @@
 """Folders that other tools leave behind, as a table with one row per run or per step: W&B's offline runs, and TensorBoard's event files."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[st
     wanted = [*metrics, *([step] if step else [])]
     names = sorted({name for _, values in rows for entry in values for name in entry})
     for name in wanted:
+        refuse_direction(name, names)
         if name not in names:
             hint = nearest(name, names) or f"; they have {', '.join(names)[:300]}"
             raise StudyError(f"the runs in {path} have no number {name!r}{hint}")
@@ -42,6 +43,15 @@ def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[st
     return pa.table(
         {name: _column([row.get(name) for row in rows_read], name, path) for name in dict.fromkeys([*settings, *wanted])}
     )
+
+
+def refuse_direction(metric: str, names: Collection[str]) -> None:
+    """StudyError for a metric such as accuracy=up, of which `names` holds the part before the sign alone."""
+    column, _, better = metric.rpartition("=")
+    if better and metric not in names and column in names:
+        raise StudyError(
+            f"--metric {metric}: better values are higher or lower ones, so write {column}=higher or {column}=lower"
+        )
 
 
 Rows = list[tuple[Row, list[Row]]]

@@ -168,7 +168,14 @@ def _number(name: str, value: Any) -> tuple[float, str]:
         return float(value), "flag"
     if isinstance(value, int | float):
         return math.inf * (value > 0 or -1) if abs(value) > MOST_VALUE else float(value), "number"
-    raise BadResult(f"the metric {name} is {str(value)[:60]!r}, which is no number{nearest(name, PLACES, '')}")
+    if isinstance(value, Mapping):
+        raise BadResult(
+            f"the metric {name} is a mapping, which is no number: give each of its numbers a name of its own, such as {name}/train"
+        )
+    raise BadResult(
+        f"the metric {name} is {repr(value)[:60]}, which is no number{nearest(name, PLACES, '')}: return a number, and leave out what "
+        "has none"
+    )
 
 
 def _array(name: str, value: Any) -> Array:

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from launch.cli.arguments import ALLOW, open_study, store_study, store_study_key, study_names
+from results.errors import StudyError
 from results.terminal import say
 
 
@@ -102,6 +103,8 @@ def import_(
     named = {}
     for metric in metrics:
         column, _, better = metric.rpartition("=") if metric.endswith(("=higher", "=lower")) else (metric, "", default)
+        if column in named:
+            raise StudyError(f"--metric names {column} twice: name it once, as {column}=higher or {column}=lower")
         named[column] = better
     columns = Columns(seed, _listed(config), named, step, _listed(ignore))
     study = open_study(store, name or re.sub(r"[^A-Za-z0-9._-]+", "-", file.resolve().stem).strip("-._") or "runs")

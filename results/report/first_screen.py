@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from results.grouping import grouped
 from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_shares
 from results.rows.plural import counted, distinct, factor
@@ -176,11 +177,37 @@ def answer_of_values(summary: pa.Table) -> str:
     """The finding about experiments, from the rows of `results.rows.value_summary.summarise_values`.
 
     It is the best and the worst median of the first metric that is a number; where all metrics are flags, for how many replicates the
-    first one is true. Where some conditions do not return that metric, it says how many do.
+    first one is true. Where some conditions do not return that metric, it says how many do. Conditions whose replicates are all alike are
+    named after it.
     """
     rows = [row for row in summary.to_pylist() if row["values"]]
     if not rows:
         return "No replicate has a number yet."
+    return f"{_best_and_worst(rows)} {_alike(rows)}".strip()
+
+
+def _alike(rows: Sequence[Row]) -> str:
+    """A question about conditions of which at least three replicates have the same numbers, as of code that takes no notice of its seed.
+
+    0, 1 and 100, at which a share or a count ends, are no sign of that.
+    """
+    numbers = grouped((row["condition"], row) for row in rows if row["kind"] == "number")
+    names = [
+        name
+        for name, own in numbers.items()
+        if all(row["values"] >= 3 and row["min"] == row["max"] and math.isfinite(row["min"]) for row in own)
+        and any(row["min"] not in (0, 1, 100) for row in own)
+    ]
+    if not names:
+        return ""
+    if len(names) == 1:
+        whose = f"All {max(row['values'] for row in numbers[names[0]])} replicates of {names[0]}"
+    else:
+        whose = f"Within {_and_others(names[0], len(names) - 1)}, all replicates"
+    return f"{whose} have the same numbers: does the code use its seed?"
+
+
+def _best_and_worst(rows: Sequence[Row]) -> str:
     metric, flag = next(((row["metric"], False) for row in rows if row["kind"] == "number"), (rows[0]["metric"], True))
     name, show = ("true_share", _times_true) if flag else ("median", _median_value)
     own = [row for row in rows if row["metric"] == metric]

@@ -399,6 +399,13 @@ def test_columns_of_an_imported_table_may_be_named_one_by_one(command, tmp_path,
     options = ["--config", "lr", "--config", "width", "--ignore", "host", "--ignore", "id", "--metric", "acc"]
     status, said, problem = command("import", "runs.csv", "--seed", "seed", *options)
     assert (status, problem, said.partition("\n")[0]) == (0, "", "runs: 3 runs added; runs.csv has 3 conditions")
+    status, _, problem = command("import", "runs.csv", "--seed", "seed", *options, "--metric", "acc=lower")
+    assert (status, problem) == (2, "error: --metric names acc twice: name it once, as acc=higher or acc=lower\n")
+    status, _, problem = command("import", "run.csv", "--seed", "seed", *options)
+    assert (status, problem) == (
+        2,
+        "error: there is no file or folder run.csv: name the file that holds the runs, or the folder\n",
+    )
 
 
 def test_a_study_is_found_in_a_folder_of_stores(command, tmp_path):

@@ -168,7 +168,9 @@ def test_a_value_that_is_no_number_is_not_one_that_is_missing(tmp_path, spelling
     path.write_text(f"seed,word,epoch,loss,acc\n0,{spelling},1,0.5,0.25\n0,{spelling},2,{spelling},\n0,{spelling},3,,0.5\n")
     table = read_table(path)
     assert (table["loss"].type, table["word"].type) == (pa.float64(), pa.float64())
-    (run,) = runs_of(table, Columns("seed", (), {"loss": "", "acc": ""}, step="epoch", ignore=("word",)), path.name)
+    (run,) = runs_of(
+        table, Columns("seed", (), {"loss": "", "acc": ""}, step="epoch", ignore=("word",)), path.name, pytest.fail
+    )
     assert [list(entry.values) for entry in run.entries] == [["loss", "acc"], ["loss"], ["acc"]]
     assert math.isnan(run.entries[1].values["loss"][0])
 
@@ -219,7 +221,7 @@ def test_a_word_that_spells_no_number_stays_a_word(tmp_path):
 def test_a_file_that_would_mislead_is_refused_by_name(tmp_path, rows, columns, sentence):
     path = write(tmp_path, rows)
     with pytest.raises(StudyError) as refused:
-        runs_of(read_table(path), columns, path.name)
+        runs_of(read_table(path), columns, path.name, pytest.fail)
     assert sentence in str(refused.value)
 
 
@@ -236,7 +238,7 @@ def test_a_row_is_not_compared_with_every_row_of_its_run(tmp_path, monkeypatch):
 
     monkeypatch.setattr("harness.exchange.finished_runs.entry_of", entry_with_step)
     table = pa.table({"seed": [0] * 9, "epoch": range(9), "acc": [0.5] * 9})
-    (run,) = runs_of(table, Columns("seed", (), {"acc": ""}, step="epoch"), "runs.csv")
+    (run,) = runs_of(table, Columns("seed", (), {"acc": ""}, step="epoch"), "runs.csv", pytest.fail)
     assert len(run.entries) == 9
 
 
@@ -249,14 +251,48 @@ def test_a_row_is_not_compared_with_every_row_of_its_run(tmp_path, monkeypatch):
 )
 def test_spaces_after_commas_and_the_index_of_pandas_are_no_part_of_a_run(tmp_path, text):
     (tmp_path / "runs.csv").write_text(text)
-    runs = runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", ("lr", "model"), {"acc": ""}), "runs.csv")
+    runs = runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", ("lr", "model"), {"acc": ""}), "runs.csv", pytest.fail)
     assert [(run.seed, run.settings) for run in runs] == [(seed, {"lr": 0.1, "model": "big"}) for seed in (1, 2)]
+
+
+STATES = ("finished", "failed", "crashed", "running")
+
+
+def with_state(row):
+    return row | {"State": STATES[row["seed"] if row["lr"] == 0.1 and row["seed"] < 4 else 0]}
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.parquet"])
+def test_rows_of_wandbs_export_that_have_not_finished_are_left_out_and_named(tmp_path, name):
+    store, said = imported(tmp_path, [with_state(row) for row in ROWS], name=name)
+    first = 3 if name == "runs.csv" else 2
+    rows = f"({first}, {first + 1}, {first + 2})"
+    assert said[0] == f"left out, as their State is crashed or failed or running: 3 rows of {name} {rows}"
+    assert committed(store).num_rows == len(ROWS) - 3
+    kept = Columns("seed", ("lr", "width"), {"accuracy": "higher", "loss": "lower"}, ignore=("id", "State"))
+    store, said = imported(tmp_path / "all", [with_state(row) for row in ROWS], kept)
+    assert (len(said), committed(store).num_rows) == (1, len(ROWS))
+    with pytest.raises(StudyError, match=r"row 9 of runs\.csv: accuracy is 'oops'"):  # rows keep their numbers
+        imported(tmp_path / "word", [with_state(row | {"accuracy": "oops" if row is ROWS[7] else "0.5"}) for row in ROWS])
+    with pytest.raises(StudyError, match=r"none of the runs in runs\.csv has the State finished"):
+        imported(tmp_path / "none", [row | {"State": "failed"} for row in ROWS])
+
+
+def test_a_column_that_is_called_state_may_hold_other_words(tmp_path):
+    rows = [row | {"State": "Ohio"} for row in ROWS]
+    assert committed(imported(tmp_path, rows)[0]).num_rows == len(ROWS)
+
+
+def test_a_run_without_a_value_is_refused_with_its_row(tmp_path):
+    rows = [row | {"accuracy": None, "loss": None} if row is ROWS[2] else row for row in ROWS]
+    with pytest.raises(StudyError, match=r"row 4 of runs\.csv: seed 2 of lr=0\.1, width=32 has no value of accuracy, loss"):
+        imported(tmp_path, rows)
 
 
 def test_another_column_without_a_name_must_get_one(tmp_path):
     (tmp_path / "runs.csv").write_text("seed,,acc\n1,a,0.5\n2,b,0.6\n")
     with pytest.raises(StudyError, match=r"runs\.csv has a column without a name"):
-        runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", (), {"acc": ""}), "runs.csv")
+        runs_of(read_table(tmp_path / "runs.csv"), Columns("seed", (), {"acc": ""}), "runs.csv", pytest.fail)
 
 
 def test_other_settings_or_metrics_for_runs_that_are_there_are_seen(tmp_path):
@@ -300,7 +336,7 @@ NOT_UTF8 = pa.Array.from_buffers(
 def test_columns_of_other_kinds_are_refused_in_one_sentence(tmp_path, column, values, sentence):
     pa.parquet.write_table(pa.table(FOREIGN | {column: values}), tmp_path / "runs.parquet")
     with pytest.raises(StudyError) as refused:
-        runs_of(read_table(tmp_path / "runs.parquet"), FOREIGN_COLUMNS, "runs.parquet")
+        runs_of(read_table(tmp_path / "runs.parquet"), FOREIGN_COLUMNS, "runs.parquet", pytest.fail)
     assert sentence in str(refused.value)
 
 
@@ -320,7 +356,7 @@ def test_one_long_text_for_many_rows_of_a_parquet_file_stays_one(tmp_path):
     found = read_table(tmp_path / "runs.parquet")
     assert pa.total_allocated_bytes() - before < 2**24
     with pytest.raises(StudyError, match="lr has a text of 200,000 characters"):
-        runs_of(found, FOREIGN_COLUMNS, "runs.parquet")
+        runs_of(found, FOREIGN_COLUMNS, "runs.parquet", pytest.fail)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +378,7 @@ def test_one_long_text_for_many_rows_of_a_parquet_file_stays_one(tmp_path):
 def test_texts_that_are_no_table_are_refused_in_one_sentence(tmp_path, name, data, sentence):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(StudyError) as refused:
-        runs_of(read_table(tmp_path / name), FOREIGN_COLUMNS, name)
+        runs_of(read_table(tmp_path / name), FOREIGN_COLUMNS, name, pytest.fail)
     assert sentence in str(refused.value)
     assert len(str(refused.value)) < 1000
 

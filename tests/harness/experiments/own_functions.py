@@ -102,6 +102,14 @@ def other_kind(seed, settings):
     return {"score": seed == 0 if seed < 2 else 0.5}
 
 
+def none(seed, settings):
+    return {"score": None}
+
+
+def nested(seed, settings):
+    return {"score": {"train": 0.5}}
+
+
 def text(seed, settings):
     return {"score": "high"}
 

@@ -281,7 +281,12 @@ def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path
     ("function", "sentence"),
     [
         ("other_kind", "the metric score is a number here and was a flag in the replicates before"),
-        ("text", "the metric score is 'high', which is no number"),
+        ("text", "the metric score is 'high', which is no number: return a number, and leave out what has none"),
+        ("none", "the metric score is None, which is no number"),
+        (
+            "nested",
+            "the metric score is a mapping, which is no number: give each of its numbers a name of its own, such as score/train",
+        ),
         ("mixed", "the metric score is a number here and was a flag in a result before: return one kind"),
         ("array_later", "the metric score is an array here and was a number in a result before: return one kind"),
         ("one_label", "two metrics are called 'score (test)', one of them by its set: rename one"),

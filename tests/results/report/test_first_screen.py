@@ -136,7 +136,8 @@ def values_said(*rows: dict) -> str:
 
 def value_row(condition: str, median: float, better: str = "lower", **more) -> dict:
     about = {"condition": condition, "metric": "loss", "better": better, "kind": "number", "values": 10, "median": median}
-    return about | {"median_low": median - 1, "median_high": median + 1} | more
+    around = {"median_low": median - 1, "median_high": median + 1, "min": median - 2, "max": median + 2}
+    return about | around | more
 
 
 def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
@@ -154,6 +155,18 @@ def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
         "The median loss is lowest, 1 (95 %: 0 to 2), for b and 1 other, and highest, 12,346 (95 %: 12,345 to 12,347), for a."
     )
     assert values_said() == "No replicate has a number yet."
+
+
+def test_replicates_that_are_all_alike_are_asked_about_their_seed() -> None:
+    """A script that ignores its seed would otherwise settle any comparison."""
+    alike = [value_row(name, 0.7, min=0.7, max=0.7) for name in ("a", "b")]
+    asked = "have the same numbers: does the code use its seed?"
+    assert values_said(alike[0], value_row("b", 0.5)).endswith(f" All 10 replicates of a {asked}")
+    assert values_said(*alike).endswith(f" Within a and 1 other, all replicates {asked}")
+    assert asked not in values_said(alike[0] | {"values": 2})
+    assert asked not in values_said(alike[0], value_row("a", 0.5, metric="other"))
+    for end in (0.0, 1.0, 100.0, math.inf):  # as of an accuracy that nobody misses
+        assert asked not in values_said(value_row("a", end, min=end, max=end))
 
 
 def test_an_answer_about_a_metric_that_some_conditions_lack_says_how_many_have_it() -> None:

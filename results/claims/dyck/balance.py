@@ -140,7 +140,8 @@ def _resampled(values: Floats, random: np.random.Generator) -> Floats:
 _SOURCE = "Li 2025 (CMU-ML-25-120)"
 DY3 = Claim(
     "DY3",
-    "A model with uniform attention predicts closing brackets with more than 99 % accuracy.",
+    "A layer of uniform attention that is given the type and the depth of each bracket predicts closing brackets with more than 99 % "
+    "accuracy.",
     f"{_SOURCE}, section 2.2.2.1: corollary 2.2.1 and footnote 11",
     "accuracy to be exceeded",
     40,

@@ -1,5 +1,7 @@
 """The claims on Dyck languages give each verdict where the rows of their studies deserve it."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from results.claims.claim import NOT_REPRODUCED, NOT_RUN, PRECONDITION, REPRODUC
 from results.claims.dyck.balance import spearman
 from results.claims.dyck.variation import random_variation
 from results.store.schema import SCHEMAS
+from results.store.tables import committed, open_store, read
 from tests.results.claims.planned_rows import planned, replicates
 
 N = 40
@@ -259,3 +262,17 @@ def test_spearman_is_scipys():
     x, y = np.random.default_rng(0).integers(5, size=(2, 30)).astype(float)
     assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic)
     assert spearman(x, np.ones(30)) == 0
+
+
+def test_how_many_models_of_prefixes_err_as_often_as_any():
+    """docs/studies/dyck/README.md says why DY7 hangs on few answers."""
+    store = open_store("docs/studies/dyck", "dyck-mass")
+    prefix = {row["key"] for row in committed(store).to_pylist() if row["condition"] == "prefix"}
+    rows = read(store, "evaluations").to_pylist()
+    errors = np.array(
+        [row["errors"] for row in rows if row["key"] in prefix and (row["set"], row["metric"]) == ("long_sure", "mass")]
+    )
+    most = errors.max()
+    page = " ".join(Path("docs/studies/dyck/README.md").read_text(encoding="utf-8").split())
+    assert f"{(errors == most).sum()} of the {len(errors)} make {most:,} errors on long prefixes" in page
+    assert f"and {(errors >= most - 20).sum()} are within 20 errors of that" in page

@@ -173,6 +173,7 @@ class TestVGB2:
     def test_a_mass_that_falls_faster_and_is_still_above_the_bound(self):
         """1 / H² is above 0.1 / H on strings of fewer than 10 tokens."""
         assert judged("VGB2", walking(lambda h: 1 / h**2, lengths=(2, 4, 8)), 0.1) == NOT_REPRODUCED
+        assert judged("VGB2", walking(lambda h: h**-1.4, lengths=(2, 4, 8)), 0.1) == NOT_REPRODUCED
         assert judged("VGB2", walking(lambda h: 0.4 / h, lengths=(2, 4, 8)), 0.1) == REPRODUCED
 
     def test_of_two_walks_of_one_length_none_is_chosen(self):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from results.claims import scoreboard
 from results.claims.compare import median
 from results.claims.subsequences.growth import LEARNED
 from results.statistics.survival_slope import beyond_onset
@@ -92,3 +93,12 @@ def test_many_gaps_rise_again(studies):
         again = fell & (after & ~below).any(1)
         shares.append(f"{100 * again.sum() / fell.sum():.0f} %")
     assert f"{shares[0]}, {shares[1]} and {shares[2]} of the gaps that fell below 0.1 are above it again at a later" in PAGE
+
+
+def test_where_the_order_of_gradients_is_below_its_threshold():
+    (verdict,) = [each for each in scoreboard(open_store("docs/studies/subsequences", STUDIES[0])) if each.claim.id == "S4"]
+    _, adamw = verdict.finding.measured.split("adamw: ")
+    medians = {int(step): float(value) for step, value in re.findall(r"(\d+): (\d\.\d\d)", adamw.partition("by step: ")[2])}
+    below = [step for step, value in medians.items() if value < verdict.terms.value]
+    said = f"below its threshold of {verdict.terms.value} at {len(below)} of the {len(medians)} kept steps"
+    assert f"{said}, from {below[0]:,} to {below[-1]:,}, and falls to {min(medians.values()):.2f}" in PAGE

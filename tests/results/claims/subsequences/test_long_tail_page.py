@@ -101,4 +101,4 @@ def test_where_the_order_of_gradients_is_below_its_threshold():
     medians = {int(step): float(value) for step, value in re.findall(r"(\d+): (\d\.\d\d)", adamw.partition("by step: ")[2])}
     below = [step for step, value in medians.items() if value < verdict.terms.value]
     said = f"below its threshold of {verdict.terms.value} at {len(below)} of the {len(medians)} kept steps"
-    assert f"{said}, from {below[0]:,} to {below[-1]:,}, and falls to {min(medians.values()):.2f}" in PAGE
+    assert f"{said} ({below[0]:,} to {below[-1]:,}), and falls to {min(medians.values()):.2f}" in PAGE

@@ -11,6 +11,7 @@ from results.grouping import grouped
 from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_shares
 from results.rows.plural import counted, distinct, factor
+from results.rows.summary import QUANTILES
 from results.store.manifest import Manifest, label, reductions_of
 
 MOST_NAMED = 3  # most conditions for which the answer gives a number each; of more it names the best and the worst
@@ -177,13 +178,13 @@ def answer_of_values(summary: pa.Table) -> str:
     """The finding about experiments, from the rows of `results.rows.value_summary.summarise_values`.
 
     It is the best and the worst median of the first metric that is a number; where all metrics are flags, for how many replicates the
-    first one is true. Where some conditions do not return that metric, it says how many do. Conditions whose replicates are all alike are
-    named after it.
+    first one is true. Where some conditions do not return that metric, it says how many do. Conditions whose replicates are all alike, and
+    two that are alike, are named after it.
     """
     rows = [row for row in summary.to_pylist() if row["values"]]
     if not rows:
         return "No replicate has a number yet."
-    return f"{_best_and_worst(rows)} {_alike(rows)}".strip()
+    return " ".join(filter(None, (_best_and_worst(rows), _alike(rows), _same(rows))))
 
 
 def _alike(rows: Sequence[Row]) -> str:
@@ -205,6 +206,22 @@ def _alike(rows: Sequence[Row]) -> str:
     else:
         whose = f"Within {_and_others(names[0], len(names) - 1)}, all replicates"
     return f"{whose} have the same numbers: does the code use its seed?"
+
+
+def _same(rows: Sequence[Row]) -> str:
+    """A question about two conditions with equal numbers that differ from seed to seed, as of a setting that the code does not read.
+
+    Whole numbers are often equal, and are no sign of that.
+    """
+    found: dict[tuple[object, ...], str] = {}
+    for name, own in grouped((row["condition"], row) for row in rows if row["kind"] == "number").items():
+        numbers = tuple((row["metric"], row["values"], *(row[each] for each in (*QUANTILES, "iqm"))) for row in own)
+        if not any(row["values"] >= 3 and row["min"] < row["max"] and not float(row["iqm"]).is_integer() for row in own):
+            continue
+        if numbers in found:
+            return f"{found[numbers]} and {name} have the same numbers: does the code use the setting that tells them apart?"
+        found[numbers] = name
+    return ""
 
 
 def _best_and_worst(rows: Sequence[Row]) -> str:

@@ -137,7 +137,7 @@ def values_said(*rows: dict) -> str:
 def value_row(condition: str, median: float, better: str = "lower", **more) -> dict:
     about = {"condition": condition, "metric": "loss", "better": better, "kind": "number", "values": 10, "median": median}
     around = {"median_low": median - 1, "median_high": median + 1, "min": median - 2, "max": median + 2}
-    return about | around | more
+    return about | around | {"q25": median, "q75": median, "iqm": median} | more
 
 
 def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
@@ -167,6 +167,16 @@ def test_replicates_that_are_all_alike_are_asked_about_their_seed() -> None:
     assert asked not in values_said(alike[0], value_row("a", 0.5, metric="other"))
     for end in (0.0, 1.0, 100.0, math.inf):  # as of an accuracy that nobody misses
         assert asked not in values_said(value_row("a", end, min=end, max=end))
+
+
+def test_conditions_with_the_same_numbers_are_asked_about_their_setting() -> None:
+    """As of a grid over experiment.lrr, where the function reads lr."""
+    asked = "have the same numbers: does the code use the setting that tells them apart?"
+    assert values_said(value_row("lrr=1", 0.4), value_row("lrr=2", 0.4)).endswith(f" lrr=1 and lrr=2 {asked}")
+    assert asked not in values_said(value_row("lrr=1", 0.4), value_row("lrr=2", 0.4, max=3.0))
+    assert asked not in values_said(value_row("lrr=1", 4.0), value_row("lrr=2", 4.0))  # counts
+    others = value_row("lrr=1", 0.5, metric="other"), value_row("lrr=2", 0.6, metric="other")
+    assert asked not in values_said(value_row("lrr=1", 0.4), value_row("lrr=2", 0.4), *others)
 
 
 def test_an_answer_about_a_metric_that_some_conditions_lack_says_how_many_have_it() -> None:

@@ -85,7 +85,7 @@ def times(norm: float, other: float) -> float:
 
 N5 = Claim(
     "N5",
-    "The gradient is small on the plateau before the last jump and peaks at that jump.",
+    "The gradient is small on the plateau before the last jump and peaks at that jump (the paper: at every jump).",
     "Varre et al. 2025, section I.3, figure 6",
     "multiple of the plateau's gradient norm that must be exceeded; 1.6 and more in the paper's figures",
     25,

@@ -139,3 +139,20 @@ def test_the_page_tells_how_many_of_200_seeds_leave_the_bigram_under_each_change
     left = {name: sum(course.escape(2) is not None for course in own) for name, (own, _) in conditions.items()}
     assert left == {name: int(count) for name, count in told.items()}
     assert min(course.escape(2) or np.inf for course in conditions["base"][0]) == 2176
+
+
+def test_the_page_tells_how_the_loss_falls_to_the_bigram():
+    """docs/studies/ngrams/README.md, "Plateaus" of long strings and "N1" of attention alone."""
+    page = " ".join(Path("docs/studies/ngrams/README.md").read_text().split())
+
+    def at(own, step):
+        return f"{np.median([course.loss[course.steps == step][0] for course in own]):.3f}"
+
+    own, _ = _opened("ngram-gradients")
+    assert f"falls from {at(own, 20)} at step 20 to {at(own, 160)} at step 160" in page
+    assert f"and {at(own, 360)} at step 360. Then it stays at {np.median([course.plateau(2) for course in own]):.3f}" in page
+    own, _ = _conditions("ngram-attention-only")["one_hot"]
+    assert f"The loss falls steadily from {at(own, 64)} at step 64 to {at(own, 1024)} at step 1,024" in page
+    levels = [np.median([course.plateau(k) for course in own]) for k in (1, 2)]
+    assert f"Losses of {levels[0]:.3f} in the first stage and {levels[1]:.3f} in the second" in page
+    assert f"too near each other: {band(own[0], 1)[0]:.3f} and {band(own[0], 2)[1]:.3f}" in page

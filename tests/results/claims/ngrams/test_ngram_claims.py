@@ -165,6 +165,17 @@ def test_plateaus_and_their_order(studies, claim, paths, verdict):
     assert judged(studies["figure3"], claim, paths) == verdict
 
 
+def test_k_grams_whose_windows_overlap_are_not_tested(studies, monkeypatch):
+    """A steady slide past both passed where they were more than one margin apart."""
+    for k, level in enumerate((1.08, 1.035, 0.95), 1):  # bands of 0.02 below each
+        monkeypatch.setitem(LEVELS, k, level)
+
+    def falls(seed):
+        return np.interp(STEPS, [100, 3000, 5000], [1.077, 1.02, 0.94]), path(3, (1500, 3000))[1]
+
+    assert judged(studies["figure6"], "N1", falls) == PRECONDITION
+
+
 def test_plateaus_that_no_loss_tells_apart_are_not_tested(studies, monkeypatch):
     """As with α = 1, where the unigram's loss is 1.637 and the bigram's 1.634: any course would do."""
     monkeypatch.setitem(LEVELS, 1, LEVELS[2] + 0.003)

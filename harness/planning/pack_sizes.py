@@ -80,7 +80,8 @@ class Timer:
                     rate = self._executor.measure(other) if kind is None else self._executor.measure(other, kind)
                 except StudyError:
                     continue
-                self._say(f"warning: some seed from 0 to {len(members) - 1} can't be trained, and others can: {error}")
+                which = "seed 0" if len(members) == 1 else f"one of the seeds 0 to {len(members) - 1}"
+                self._say(f"warning: {which} can't be trained, and others can: {error}")
                 return rate
             raise
 

@@ -270,6 +270,8 @@ def _alone(row: Row, sets: int, answers: str) -> str:
     joint = f"Replicates without an error{where}: {zeros}." if row["jointly_zero_of"] else ""
     if joint and row["error_max"] == 0:
         return f"{_zeros(row, ' replicates')} make no error{where}."
+    if math.isinf(row["error_min"]):  # on every set
+        return f"{'The only replicate' if of == 1 else f'All {of:,} replicates'} diverged."
     median, worst = ("diverged" if math.isinf(rate) else f"errs on {_part(rate)}" for rate in _median_and_worst(row))
     share = "" if math.isinf(row["error_median"]) else f" of the {answers}"
     start = f"On {row['set']} the errors are most frequent:" if sets > 1 else f"On {row['set']},"

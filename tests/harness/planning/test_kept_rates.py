@@ -168,6 +168,6 @@ class _Unlucky(_Counting):
 
 def test_one_unlucky_seed_is_a_warning_and_a_model_that_no_seed_can_train_is_refused(prepared):
     said = prepared(_Unlucky(1))
-    assert said[1] == "warning: some seed from 0 to 1 can't be trained, and others can: the model broke"
+    assert said[1] == "warning: one of the seeds 0 to 1 can't be trained, and others can: the model broke"
     with pytest.raises(StudyError, match="the model broke"):
         prepared(_Unlucky(1, 1001, 2001), fresh=True)

@@ -20,7 +20,13 @@ from results.statistics.intervals import clopper_pearson
 def row(condition: str, median: float, zeros: int, of: int = 10, name: str = "sparse") -> dict:
     share = clopper_pearson(zeros, of)
     joint = {"jointly_zero": zeros, "jointly_zero_of": of, "jointly_zero_low": share.low, "jointly_zero_high": share.high}
-    median_row = {"error_median": median, "median_low": median / 2, "median_high": median * 2, "error_max": 0.5}
+    median_row = {
+        "error_median": median,
+        "median_low": median / 2,
+        "median_high": median * 2,
+        "error_min": median / 2,
+        "error_max": 0.5,
+    }
     return {"condition": condition, "stage": 0, "set": name, "zero_error_of": of, **joint, **median_row}
 
 
@@ -130,6 +136,12 @@ def test_an_interval_without_an_end_names_no_number() -> None:
     )
 
 
+def test_replicates_that_have_all_diverged_did_so_on_every_set() -> None:
+    diverged = [row("a", math.inf, 0, of=3, name=name) | {"error_max": math.inf} for name in ("sparse", "dense")]
+    assert said(*diverged) == "All 3 replicates diverged."
+    assert said(*(each | {"zero_error_of": 1} for each in diverged)) == "The only replicate diverged."
+
+
 def values_said(*rows: dict) -> str:
     return answer_of_values(pa.Table.from_pylist(list(rows), schema=VALUES))
 
@@ -209,7 +221,7 @@ def test_one_condition_and_none() -> None:
         "the worst errs on 0.5. Replicates without an error on either set: 0 of 10 (95 %: "
     )
     assert said(row("a", 0.1, 0), row("a", 0.2, 0, name="dense")).startswith("On dense the errors are most frequent: ")
-    lost = row("a", math.inf, 0) | {"error_max": math.inf}
+    lost = row("a", math.inf, 0) | {"error_min": 0.1, "error_max": math.inf}
     assert (
         "On sparse the errors are most frequent: the median of 10 replicates diverged (95 %: diverged), the worst diverged."
         in said(lost)

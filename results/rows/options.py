@@ -17,11 +17,27 @@ class Settings(dict[str, Any]):
 
 
 def flatten(node: Options, prefix: str = "") -> Settings:
-    """Flatten nested options to dotted paths; an empty mapping is a value."""
+    """Flatten nested options to dotted paths; an empty mapping is a value.
+
+    The fields of a class of a person's own, which the settings of a manifest hold as pairs called `options`, are options as in the study:
+    model.width, and not model.options.
+
+    >>> flatten({"model": {"name": "mine:Net", "options": [["width", 32]]}})
+    {'model.name': 'mine:Net', 'model.width': 32}
+    """
     flat = Settings()
     for name, value in node.items():
-        flat |= flatten(value, f"{prefix}{name}.") if isinstance(value, dict) and value else {f"{prefix}{name}": value}
+        if name == "options" and _are_pairs(value):
+            value, name = dict(value), ""
+        inner = f"{prefix}{name}." if name else prefix
+        flat |= flatten(value, inner) if isinstance(value, dict) and value else {f"{prefix}{name}": value}
     return flat
+
+
+def _are_pairs(value: Any) -> bool:
+    """Whether a value is a list of names, each with a value."""
+    pairs = isinstance(value, list) and bool(value)
+    return pairs and all(isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) for each in value)
 
 
 def split(configs: Sequence[Options]) -> tuple[Tree, list[str]]:

@@ -75,9 +75,8 @@ def limited_context_fails(evidence: Evidence, terms: Terms, needs: int) -> Findi
 
 
 def _context(condition: Condition) -> int | None:
-    """Tokens that a model sees, where it has an option of that name; a user's class keeps its options as pairs."""
-    options = dict(condition.settings.get("model.options") or ())
-    return condition.settings.get("model.context", options.get("context"))
+    """Tokens that a model sees, where it has an option of that name."""
+    return condition.settings.get("model.context")
 
 
 T0 = Claim(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from results.errors import StudyError
-from results.rows.plural import counted
+from results.rows.plural import counted, first_of
 
 STATE = "State"
 _WORDS = {"finished", "failed", "crashed", "killed", "running", "pending", "preempting", "preempted"}
@@ -24,9 +24,7 @@ def finished_rows(
         raise StudyError(f"none of the runs in {where} has the {STATE} finished: there is nothing to import")
     if left:
         words = " or ".join(sorted(set(states) - {"finished"}))
-        shown = ", ".join(map(str, left[:_MOST_NAMED])) + (
-            f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-        )
+        shown = first_of(list(map(str, left)), _MOST_NAMED)
         say(f"left out, as their {STATE} is {words}: {counted(len(left), 'row')} of {where} ({shown})")
     kept = [state == "finished" for state in states]
     return [number for number, keep in zip(numbers, kept, strict=True) if keep], table.filter(pa.array(kept))

@@ -32,7 +32,7 @@ from harness.study.identity import canonical, digest, key
 from harness.study.tree import short
 from results.errors import StudyError
 from results.plain_values import Options, Tree, Value
-from results.rows.plural import counted
+from results.rows.plural import counted, first_of
 from results.store.filesystem import reason
 from results.store.manifest import Manifest, Planned, newest_manifest, without_twins, write_manifest
 from results.store.manifest_schema import problem
@@ -290,9 +290,7 @@ def _refuse_unnamed(table: pa.Table, names: Sequence[str], where: str) -> None:
     if "" in varied:
         raise StudyError(f"{where} has a column without a name, whose values differ between runs: give it a name in the file")
     if varied:
-        shown = ", ".join(name[:100] for name in varied[:_MOST_NAMED]) + (
-            f" and {len(varied) - _MOST_NAMED} more" if len(varied) > _MOST_NAMED else ""
-        )
+        shown = first_of([name[:100] for name in varied], _MOST_NAMED)
         first = table[varied[0]].unique()
         values = f"{short(first[0].as_py())[:100]}, {short(first[1].as_py())[:100]}, …" if _is_simple(first) else _kind(first)
         raise StudyError(
@@ -318,10 +316,7 @@ def _simple(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
 
 
 def _refuse_words(column: pa.ChunkedArray, name: str, numbers: Sequence[int], where: str) -> None:
-    """StudyError that names the first value that is no number. One such value makes a reader take the whole column as words.
-
-    numbers: of the rows.
-    """
+    """StudyError that names the first value that is no number, by its row. One such value makes all of a column words."""
     if not _is_text(column.type):
         return
     values = [(number, value) for number, value in zip(numbers, column.to_pylist(), strict=True) if value is not None]

@@ -13,6 +13,7 @@ from harness.study.config import nearest
 from results.dashboards.offline_runs import PATTERN, offline_run
 from results.errors import StudyError
 from results.plain_values import Options, Row, Tree
+from results.rows.plural import first_of
 
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*?)=([^,/_ ]+)")  # in the name of a folder: lr=0.1_seed=3
 
@@ -66,7 +67,7 @@ def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> R
         else:
             left.append(f"{file.parent.name} ({'has not ended' if run.status is None else f'exit status {run.status}'})")
     if left:
-        say(f"left out: {', '.join(left[:5])}{f' and {len(left) - 5} more' if len(left) > 5 else ''}")
+        say(f"left out: {first_of(left, 5)}")
     if not runs:
         raise StudyError("none of the W&B runs has ended with exit status 0: there is nothing to import")
     return runs

@@ -219,7 +219,7 @@ def _command(node: Value, settings: Options) -> tuple[str, ...]:
             'experiment.command does not name "{seed}", so all replicates would be the same: hand it to the script'
         )
     if unused := [name for name in settings if name not in used]:
-        if meant := nearest(unused[0], _OPTIONS["command"]):
+        if meant := nearest(unused[0], _OPTIONS["command"], "experiment."):
             raise StudyError(f"experiment.{unused[0]} is not used by the command{meant}")
         raise StudyError(
             f"experiment.{unused[0]} is not used by the command: write {{{unused[0]}}} where it belongs, or leave it out"

@@ -19,18 +19,19 @@ class Settings(dict[str, Any]):
 def flatten(node: Options, prefix: str = "") -> Settings:
     """Flatten nested options to dotted paths; an empty mapping is a value.
 
-    The fields of a class of a person's own, which the settings of a manifest hold as pairs called `options`, are options as in the study:
-    model.width, and not model.options.
+    The settings in a manifest hold the options of a model of a person's own as pairs. They become model.width and so on, as in the study.
 
-    >>> flatten({"model": {"name": "mine:Net", "options": [["width", 32]]}})
-    {'model.name': 'mine:Net', 'model.width': 32}
+    >>> flatten({"model": {"path": "mine:Net", "options": [["width", 32]]}})
+    {'model.path': 'mine:Net', 'model.width': 32}
     """
     flat = Settings()
     for name, value in node.items():
-        if name == "options" and _are_pairs(value):
-            value, name = dict(value), ""
-        inner = f"{prefix}{name}." if name else prefix
-        flat |= flatten(value, inner) if isinstance(value, dict) and value else {f"{prefix}{name}": value}
+        if f"{prefix}{name}" == "model.options" and _are_pairs(value):
+            flat |= flatten(dict(value), prefix)
+        elif isinstance(value, dict) and value:
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
     return flat
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(number: int, what: str) -> str:
@@ -19,6 +19,16 @@ def plural(noun: str) -> str:
     if re.search("[^aeiou]y$", noun):
         return f"{noun[:-1]}ies"
     return f"{noun}es" if re.search("(s|x|z|ch|sh)$", noun) else f"{noun}s"
+
+
+def first_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first names of a list, and how many more there are.
+
+    >>> first_of(["a", "b"], 2), first_of(["a", "b", "c"], 2)
+    ('a, b', 'a, b and 1 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{between.join(names[:most])}{more}"
 
 
 def ranges(numbers: Iterable[int], to: str = " to ") -> str:

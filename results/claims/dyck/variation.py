@@ -104,7 +104,7 @@ DY1 = Claim(
 )
 DY2 = Claim(
     "DY2",
-    "Attention varies at least half as much between standard models as between random attention matrices (thesis: close to as much).",
+    "Attention varies at least half as much between standard models as between random attention matrices (thesis: nearly as much).",
     _SOURCE,
     "part of random attention's variation to be exceeded; 0.77 and 0.80 in the thesis",
     40,

@@ -335,7 +335,7 @@ def test_a_file_of_metrics_that_would_mislead_is_refused(tmp_path, name, text, s
     [
         ("experiment.command=[python, work.py, '{mode}']", 'experiment.command does not name "{seed}"'),
         ("experiment.command=[python, work.py, '{seed}']", "experiment.mode is not used by the command"),
-        ("experiment.source=[work.py]", "experiment.source is not used by the command; did you mean sources?"),
+        ("experiment.source=[work.py]", "experiment.source is not used by the command; did you mean experiment.sources?"),
         ("experiment.command=[python, work.py, '{seed}', '{mode}', '{lr}']", "names {lr}, and there is no such setting"),
         ("experiment.metrics=metrics.jsonl", 'must be a file that the script writes, such as "{folder}/metrics.jsonl"'),
         ("experiment.metrics={file: '{folder}/m.csv'}", "must be a file, or a file and the name of the steps in it, such as"),

@@ -25,9 +25,11 @@ def test_fields_of_a_persons_own_class_are_options_like_others():
     settings = {"name": "mine:Net", "options": [["width", 32], ["sizes", [1, 2]]], "rev": 1}
     flat = {"model.name": "mine:Net", "model.width": 32, "model.sizes": [1, 2], "model.rev": 1}
     assert flatten({"model": settings}) == flat
-    for value in ([], [1, 2], [["a", 1], ["b"]], "words", {"lr": 1}):  # not pairs, or nothing
-        named = {"options.lr": 1} if isinstance(value, dict) else {"options": value}
-        assert flatten({"options": value}) == named
+    assert flatten(settings, "model.") == flat
+    for value in ([], [1, 2], [["a", 1], ["b"]], "words"):
+        assert flatten({"model": {"options": value}}) == {"model.options": value}
+    # a setting of an experiment may have this name too
+    assert flatten({"experiment": {"options": [["a", 1]]}}) == {"experiment.options": [["a", 1]]}
 
 
 def test_options_of_a_persons_own_model_stand_in_the_report_and_in_rows(tmp_path, monkeypatch):

@@ -115,9 +115,13 @@ def compact(store: Store, instead: Mapping[str, pa.Table] | None = None) -> tupl
 
 
 def _orders(rows: pa.Table) -> list[pa.Table]:
-    """The rows in the order they have, and with those of one quantity side by side: mostly such numbers are alike and take fewer bytes."""
-    keys = [(name, "ascending") for name in _QUANTITY if name in rows.column_names]
-    return [rows, rows.take(pc.sort_indices(rows, keys))] if keys else [rows]
+    """Orders of which one may take the fewest bytes: mostly numbers are alike that are of one quantity, or of one replicate too."""
+    quantity = [name for name in _QUANTITY if name in rows.column_names]
+    if not quantity:
+        return [rows]
+    replicate = [name for name in ("key", "stage", "step") if name in rows.column_names]
+    orders = [[(name, "ascending") for name in names] for names in (quantity, quantity + replicate)]
+    return [rows, *(rows.take(pc.sort_indices(rows, order)) for order in orders)]
 
 
 def _exchanged(table: str, rows: pa.Table, instead: Mapping[str, pa.Table] | None) -> pa.Table:

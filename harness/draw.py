@@ -22,6 +22,7 @@ from functools import cache
 from importlib.util import find_spec
 from types import ModuleType
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._guards import detect_fake_mode
@@ -62,7 +63,8 @@ def philox4x32(counter: Tensor, key: Tensor) -> Tensor:
 
 def _rounds(c0: Tensor, c1: Tensor, c2: Tensor, c3: Tensor, k0: Tensor, k1: Tensor) -> Tensor:
     """The words of the counters (c0, c1, c2, c3) with the keys (k0, k1), all of which broadcast: [..., 4]."""
-    shape = torch.broadcast_shapes(c0.shape, c1.shape, c2.shape, c3.shape, k0.shape)
+    # not torch.broadcast_shapes, which imports sympy
+    shape = np.broadcast_shapes(c0.shape, c1.shape, c2.shape, c3.shape, k0.shape)
     c0, c1, c2, c3 = (words.expand(shape) for words in (c0, c1, c2, c3))
     for _ in range(_ROUNDS):
         # int64 multiplication wraps modulo 2^64, so both halves of the 64-bit product are exact after masking

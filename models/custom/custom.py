@@ -17,7 +17,6 @@ import math
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -29,10 +28,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils import checkpoint
 
 from models.custom import custom_checks
 from models.custom.custom_recurrent import Unrolled, has_recurrence
+from models.custom.unpackable import unpackable
 from models.draws import Draw
 from models.model import Attend, Blocks, Model
 from models.noise import Noise
@@ -239,7 +238,7 @@ def _check(path: str, first: nn.Module, other: nn.Module, vocabulary: int, lengt
         packed = pair.logits(tokens.expand(2, -1, -1))[1]
         custom_checks.loss_of(packed).backward()
     except (RuntimeError, NotImplementedError) as error:
-        raise ValueError(_unsupported(path, error)) from error
+        raise ValueError(unpackable(path, error)) from error
     together = {name: pair.get_parameter(own).grad for own, name in pair._names.items()}
     compared = {name: (alone, None if (grad := together[name]) is None else grad[1]) for name, alone in gradients.items()}
     custom_checks.check_packed_alike(path, other, logits, packed, compared)
@@ -273,18 +272,8 @@ def _reasons(path: str, tokens: Tensor) -> Iterator[None]:
         if "called random operation" in message:
             raise UnfitModel(custom_checks.noisy(path)) from error
         if "vmap" in message or "Batching rule" in message:
-            raise UnfitModel(_unsupported(path, error)) from error
+            raise UnfitModel(unpackable(path, error)) from error
         raise UnfitModel(custom_checks.raised(path, tokens[0], error)) from error
-
-
-def _unsupported(path: str, error: Exception) -> str:
-    reason = f"model.name = {path!r} can't run under torch.func.vmap"
-    if any(frame.filename == checkpoint.__file__ for frame in traceback.extract_tb(error.__traceback__)):
-        return f"{reason}: leave torch.utils.checkpoint out"
-    message = str(error).splitlines()[0]
-    if "setup_context" in message:
-        return f"{reason}: give its torch.autograd.Function a staticmethod setup_context and the attribute generate_vmap_rule = True"
-    return f"{reason} ({message}): keep no state in place, branch on no values, and use operations that torch.func supports"
 
 
 def refuse_others(path: str, section: str = "model") -> None:
@@ -296,7 +285,10 @@ def refuse_others(path: str, section: str = "model") -> None:
     module = path.partition(":")[0] if re.fullmatch(r"\w+(\.\w+)*:\w+", path) else ""
     if not module:
         kind = "FUNCTION" if section == "experiment" else "CLASS"
-        raise ValueError(f"{section}.name = {path[:100]!r} must be MODULE:{kind}, such as my_{section}s:{_EXAMPLES[section]}")
+        dashed = "; the name of a module has no hyphen, so rename its file" if "-" in path.partition(":")[0] else ""
+        raise ValueError(
+            f"{section}.name = {path[:100]!r} must be MODULE:{kind}, such as my_{section}s:{_EXAMPLES[section]}{dashed}"
+        )
     if module not in _allowed:
         raise ValueError(
             f"{section}.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 _Given = TypeVar("_Given")
 _OWN = frozenset(vars(nn.Module())) - {
@@ -32,11 +33,18 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def last_line(path: str, error: Exception) -> tuple[str, int] | None:
+    """The name of the file of MODULE:NAME and its last line in the traceback of an error; None where it has none."""
+    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file and frame.lineno]
+    return (Path(str(file)).name, lines[-1]) if lines else None
+
+
 def with_line(path: str, error: Exception) -> str:
     """The message of an exception that the module of MODULE:NAME raised, with the last line of its file in the traceback."""
-    file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{error} ({Path(str(file)).name}, line {lines[-1]})" if lines else str(error)
+    last = last_line(path, error)
+    return f"{error} ({last[0]}, line {last[1]})" if last else str(error)
 
 
 def raised(path: str, tokens: Tensor, error: Exception, where: str = "forward") -> str:
@@ -120,8 +128,17 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
     Raises ValueError with the reason where the forward raises, returns something else, draws random numbers, changes state,
     depends on the mode or mixes strings. The run may change `module`, which must not be used afterwards.
     """
-    before, versions = _contents(module), _versions(module)
-    logits, drawn = _watched(lambda: _forward(path, module, tokens))
+    before, versions, given = _contents(module), _versions(module), tokens._version
+    with _Autocast() as autocast:
+        logits, drawn = _watched(lambda: _forward(path, module, tokens))
+    if tokens._version != given:
+        raise ValueError(
+            f"model.name = {path!r} writes into its tokens, which others read too: begin forward with tokens.clone()"
+        )
+    if autocast.seen:
+        raise ValueError(
+            f"model.name = {path!r} turns on autocast in forward: leave torch.autocast out, since train.precision is a setting of the study"
+        )
     wanted = (*tokens.shape, outputs)
     if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or logits.dtype not in _LOGITS:
         got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
@@ -214,6 +231,18 @@ def noisy(path: str) -> str:
         f"model.name = {path!r} draws random numbers in forward (dropout in training mode, torch.rand): a replicate's noise must "
         "be keyed by its seed, so leave it out (dropout at 0), or add the model to models/ and use its `noise`"
     )
+
+
+class _Autocast(TorchFunctionMode):
+    """Notes in `seen` whether a function of torch is called under autocast."""
+
+    seen = False
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.seen |= any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
+        return function(*args, **kwargs or {})
 
 
 def _forward(path: str, module: nn.Module, tokens: Tensor) -> object:

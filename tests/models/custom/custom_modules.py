@@ -5,7 +5,6 @@ import random
 import numpy
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 WEIGHTS = {"calls": 0, "steps": 0}
 
@@ -335,26 +334,6 @@ class OneWay(Plain):
         return Blocked.apply(x)
 
 
-class Sign(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.sign()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient
-
-
-class OwnFunction(Plain):
-    def inner(self, x):
-        return Sign.apply(x)
-
-
-class Checkpointed(Plain):
-    def inner(self, x):
-        return checkpoint(torch.tanh, x, use_reentrant=False)
-
-
 class Compiled(Plain):
     def more(self):
         self.head = torch.compile(self.head)
@@ -431,11 +410,6 @@ class Growing(Plain):
 class Colliding(Plain):
     def more(self):
         self.head__weight = nn.Parameter(torch.ones(8))
-
-
-class Branching(Plain):
-    def inner(self, x):
-        return 2 * x if x.sum().item() > 0 else x
 
 
 class Last(Plain):

@@ -8,14 +8,15 @@ estimate until it is compared with a measurement.
 from dataclasses import dataclass
 
 from benchmarks.cases import Case
-from harness.planning.gpu_model import ATTENTION, GPUS, HEAD, PRODUCTS, SCORE_S
+from harness.planning.gpu_model import HEAD, PRODUCTS
+from harness.planning.gpus import H200
 from models.lstm import LSTM
 from models.mlp import MLP
 from models.transformer.transformer import Transformer
 from tasks.task import Task
 
 # H200: ceilings measured on such machines, FLOP/s in bf16 and byte/s
-PEAK, BANDWIDTH = GPUS["h200"].products["bf16"], GPUS["h200"].bandwidth
+PEAK, BANDWIDTH = H200.products["bf16"], H200.bandwidth
 _BACKWARD = 2.5  # of attention's forward FLOP: it computes the scores again
 _PASSES = {"eager": 61, "fused": 40}  # elementwise passes over [N, D] a layer and step
 _ADAMW = 34  # bytes a parameter
@@ -54,7 +55,7 @@ def transformer(model: Transformer, vocabulary: int, length: int, batch: int, sc
         scores = rows * model.heads * length / 2  # causal
         head = width // model.heads
         flop += 3 * 4 * scores * head
-        fused += (1 + _BACKWARD) * 4 * scores * max(HEAD, head) / ATTENTION + scores * SCORE_S
+        fused += (1 + _BACKWARD) * 4 * scores * max(HEAD, head) / H200.attention + scores * H200.score_s
         # of the 9·D numbers that a layer's products write a token, keys and values are two
         passes += (2 * everywhere + 7 * rows) / 9 * width * 2 / BANDWIDTH
     flop += _product_flop(everywhere if scored is None else batch * scored, width, vocabulary)

@@ -65,7 +65,8 @@ def show_plan(
 
 
 def _modelled(on: str, gpus: int) -> Executor:
-    from harness.planning.gpu_model import GPUS, Modelled
+    from harness.planning.gpu_model import Modelled
+    from harness.planning.gpus import GPUS
 
     return Modelled(GPUS[on], gpus)
 

@@ -27,6 +27,7 @@ from harness.executing.progress import Progress
 from harness.executing.run_pack import Outcome
 from harness.machine.interrupt import Interrupt
 from harness.machine.memory import Memory
+from harness.planning.gpus import Gpu
 from harness.planning.pack import Pack
 from harness.planning.throughput import Rate, in_one_pass, room_of
 from harness.study.slot_kinds import Kind
@@ -39,29 +40,13 @@ from results.errors import StudyError
 from results.store.tables import Store
 
 PRODUCTS = 0.85  # share of the peak rate that a large product reaches
-ATTENTION = 300e12  # FLOP/s of fused attention in bf16
 HEAD = 32  # the head dimension that its kernels pad to
-SCORE_S = 1.45e-12  # seconds for the exponential and softmax of one score, forward and backward together
 _NOT_COMPILED = 1.5  # how many times as long a pack takes that is not compiled, measured with six layers in bf16
 _KERNEL_S = 3e-6  # seconds of the smallest kernel in a CUDA graph
 _LAUNCH_S = 5e-6  # seconds of the smallest kernel that the host launches
 _STATE = 16  # bytes a parameter: itself, its gradient and two moments
 _NO_KERNEL = set("empty empty_like empty_strided new_empty new_empty_strided detach _unsafe_view".split())
 _STRINGS = 16  # strings of an evaluation set that are counted
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """products: FLOP/s of matrix products by precision; bandwidth: byte/s; memory: bytes."""
-
-    name: str
-    products: Mapping[str, float]
-    bandwidth: float
-    memory: int
-
-
-# bf16 and the bandwidth as measured on such machines, the others by the datasheet
-GPUS = {"h200": Gpu("NVIDIA H200", {"bf16": 790e12, "tf32": 395e12, "fp32": 67e12}, 4.3e12, 139 * 2**30)}
 
 
 @dataclass(frozen=True)
@@ -76,8 +61,8 @@ class Kernel:
 
     def seconds(self, gpu: Gpu, precision: str, floor: float) -> float:
         peak = gpu.products["bf16" if self.half else precision]
-        rate = min(ATTENTION, peak) if self.scores else PRODUCTS * peak
-        return max(floor, self.flop / rate + self.scores * SCORE_S, self.bytes / gpu.bandwidth)
+        rate = min(gpu.attention, peak) if self.scores else PRODUCTS * peak
+        return max(floor, self.flop / rate + self.scores * gpu.score_s, self.bytes / gpu.bandwidth)
 
 
 class Counted(TorchDispatchMode):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from harness.planning.gpus import GPUS
 from launch.cli.arguments import ALLOW, NEW_CODE, OVERRIDES, STUDY_FILE, load_study, study_path
 from results.errors import StudyError
 from results.terminal import say
@@ -63,7 +64,10 @@ def show(study: str, overrides: tuple[str, ...], changed: bool) -> None:
 )
 @click.option("--fresh", is_flag=True, help="Measure again, even if an earlier command has measured it.")
 @click.option(
-    "--on", type=click.Choice(["h200"]), help="Estimate the cost on a GPU that this machine lacks, from a model of that GPU."
+    "--on",
+    type=click.Choice(list(GPUS)),
+    metavar="GPU",
+    help=f"Estimate the cost on a GPU that this machine lacks, from a model of it: {', '.join(GPUS)}.",
 )
 @click.option("--gpus", type=click.IntRange(1), help="Number of GPUs, with --on. Default: 1.")
 @NEW_CODE

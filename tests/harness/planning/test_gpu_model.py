@@ -9,7 +9,8 @@ import models.lstm
 from benchmarks.cases import CASES, Case, pack
 from benchmarks.floor import needed_flop
 from harness.draw import Draw
-from harness.planning.gpu_model import GPUS, Counted, Modelled, step_of, work_of
+from harness.planning.gpu_model import Counted, Modelled, step_of, work_of
+from harness.planning.gpus import _BANDWIDTH, _BF16, _EXPONENTIALS, GPUS, H200, _like_h200
 from harness.planning.pack import ScoredSet
 from harness.prepare import executor_of, prepare
 from harness.study.load import load
@@ -120,6 +121,28 @@ def test_products_are_those_of_the_formula(work):
     case = CASES["L1-d64-T128"]
     products = sum(kernel.flop for kernel in work.step.two if not kernel.scores) / 2
     assert products == pytest.approx(needed_flop(case), rel=0.25)
+
+
+def test_a_gpu_with_an_h200s_datasheet_is_one():
+    alike = _like_h200(H200.name, _BF16 / 1e12, _BF16 / 2e12, 67, _BANDWIDTH / 1e12, 139, _EXPONENTIALS)
+    assert alike.products == pytest.approx(H200.products, rel=1e-3)
+    assert dataclasses.replace(alike, products=H200.products) == H200
+
+
+def test_other_gpus_take_as_much_longer_as_their_datasheets_say(work):
+    """From the shorter of the two ratios, of products and of bandwidth, to the longer; the smallest kernels take as long on each."""
+    six = work_of(
+        *(pack(Case("six", Transformer(6, 512, 8), FlipFlop(length=512), 2), size, precision="bf16") for size in (2, 3))
+    )
+
+    def times(name, of):
+        return of.step.seconds(64, GPUS[name], "bf16", 3e-6) / of.step.seconds(64, H200, "bf16", 3e-6)
+
+    assert 1 < times("h100", six) < 4.8 / 3.35
+    assert 4.8 / 2.04 < times("a100", six) < 989 / 312
+    assert 989 / 362 < times("l40s", six) < 4.8 / 0.864
+    assert 4.8 / 1.008 < times("rtx4090", six) < 989 / 165
+    assert 1 < times("rtx4090", work) < times("rtx4090", six)
 
 
 def test_every_size_of_pack_follows_from_two_and_three(work):

@@ -18,6 +18,26 @@ STATUS_MENDABLE = 2  # exit status of a command that ends with one of these erro
 STATUS_DEFECT = 70  # of one that ends with any other exception: EX_SOFTWARE of sysexits.h
 OURS = ("harness", "launch", "models", "results", "tasks")  # a module of these that is missing is a defect
 
+_SYNONYMS = {  # what other libraries call an option
+    "steps": "epochs num_epochs iterations iters max_iters max_steps num_steps num_train_steps",
+    "batch": "batch_size bs",
+    "lr": "learning_rate",
+    "warmup": "warmup_steps num_warmup_steps",
+    "schedule": "scheduler lr_scheduler lr_scheduler_type",
+    "weight_decay": "wd",
+    "clip": "grad_clip clip_grad max_grad_norm",
+    "precision": "dtype amp fp16 bf16",
+    "layers": "n_layer n_layers num_layers num_hidden_layers depth",
+    "width": "d_model n_embd hidden_size hidden_dim embed_dim",
+    "heads": "n_head n_heads num_heads nhead num_attention_heads",
+    "feed_forward": "d_ff dim_feedforward intermediate_size",
+    "length": "seq_len seq_length sequence_length max_length block_size context_length n_ctx",
+    "sequences": "num_sequences n_sequences num_samples n_samples",
+    "replicates": "runs num_runs n_runs num_seeds n_seeds",
+    "seeds": "seed random_seed random_state",
+}
+OTHER_NAMES = {other: ours for ours, others in _SYNONYMS.items() for other in others.split()}
+
 
 class StudyError(ValueError):
     """A study file, a command line or an installation asks for what cannot be done."""
@@ -36,10 +56,12 @@ class DamagedFile(StoreError, ValueError):
 
 
 def nearest(word: Any, candidates: Iterable[str], prefix: str = "") -> str:
-    """ "; did you mean …?", or "" when no candidate is near."""
+    """ "; did you mean …?", or "" when no candidate is near. One that other libraries call by this word comes before one spelled alike."""
     if len(str(word)) > 100:  # no typing error, and the search takes the square of its length
         return ""
-    match = difflib.get_close_matches(str(word), list(candidates), n=1)
+    names = list(candidates)
+    ours = OTHER_NAMES.get(str(word))
+    match = [ours] if ours in names else difflib.get_close_matches(str(word), names, n=1)
     return f"; did you mean {prefix}{match[0]}?" if match else ""
 
 

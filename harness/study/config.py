@@ -20,7 +20,7 @@ from harness.study.training_options import Train
 from harness.training.key_mask import refuse_hiding
 from models.custom import custom
 from models.model import Model
-from results.errors import StudyError, nearest, settings_errors
+from results.errors import OTHER_NAMES, StudyError, nearest, settings_errors
 from results.plain_values import Options, Tree, Value
 from results.store.manifest import label
 from results.store.manifest_fields import SetFields
@@ -60,6 +60,14 @@ class EvaluationSet:
     definition: Options
     sequences: int
     every: int | None = None
+
+    def refuse_unknown_options(self, task: Task, where: str, others: tuple[str, ...]) -> None:
+        """StudyError for a field of the definition that `task` lacks. where: stands before it; others: what a set has beside those."""
+        options = [*(declared.name for declared in dataclasses.fields(task)), *others]
+        for option in self.definition:
+            if option not in options:
+                hint = nearest(option, options, where) or f"; options: {', '.join(options)}"
+                raise StudyError(f"{where}{option} is not an option of a set of the {name_of(task)}{hint}")
 
     def task(self, task: Task) -> Task:
         """The task that this set samples for a condition of `task`."""
@@ -310,6 +318,7 @@ def _filled(section: str, kind: Any, title: str, values: Options) -> Any:
     for option in values:
         if option not in options:
             hint = nearest(option, options, f"{section}.") or f"; options: {', '.join(options)}"
+            hint = "; did you mean seeds?" if OTHER_NAMES.get(option) == "seeds" else hint
             raise StudyError(f"{section}.{option} is not an option of {title}{hint}")
     kinds = identity.declared_types(kind)
     with settings_errors():

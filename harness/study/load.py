@@ -303,13 +303,11 @@ def _validate_sets(study: Study) -> None:
             continue
         seen.add(task)
         for asked in study.sets:
+            where = f"evaluate.sets.{asked.name}"
+            asked.refuse_unknown_options(condition.task, f"{where}.", ("sequences", "every"))
             try:
                 digest = asked.hash(condition.task, study.evaluate_seed)
             except StudyError as error:
-                where, own = f"evaluate.sets.{asked.name}", condition.task.__dataclass_fields__
-                for key in asked.definition:
-                    if key not in own and (meant := nearest(key, ("every", "sequences"), f"{where}.")):
-                        raise StudyError(f"{where}.{key} is not an option of a set{meant}") from error
                 raise StudyError(f"{where} of condition {condition.label}: {error}") from error
             if digest in hashes:
                 raise StudyError(f"evaluate.sets.{hashes[digest]} and evaluate.sets.{asked.name} are the same set: remove one")

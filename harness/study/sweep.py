@@ -13,7 +13,7 @@ from harness.study.limits import refuse_many_conditions, refuse_many_replicates
 from harness.study.seeds import count_of, pairs_of
 from harness.study.training_options import Train
 from harness.study.tree import leaves, mapping, nested, overlap, refuse_unprintable, short, typed, united
-from results.errors import StudyError
+from results.errors import OTHER_NAMES, StudyError
 from results.plain_values import Tree, Value
 
 TRAINED = ("task", "model", "train")
@@ -100,7 +100,10 @@ def with_section(key: str, tree: Tree) -> list[str]:
     """The paths that may be meant by an option without its section, such as train.lr by lr. tree: of the study."""
     nothing: Value = {} if "task" in tree else None  # a file may leave out `train`
     nodes = {section: node for section in HASHED if isinstance(node := tree.get(section, nothing), dict)}
-    return [f"{section}.{key}" for section, node in nodes.items() if key in node or key in _options(section, node)]
+    for name in (key, OTHER_NAMES.get(key, key)):
+        if paths := [f"{section}.{name}" for section, node in nodes.items() if name in node or name in _options(section, node)]:
+            return paths
+    return []
 
 
 def _meant(key: str, merged: Tree) -> list[str]:

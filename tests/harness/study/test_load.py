@@ -179,7 +179,7 @@ def test_a_seed_that_is_listed_twice_is_refused(spec):
         ({"p_ignore": 0.5}, "evaluate.sets.same.sequences is missing: the number of strings in the set"),
         (
             {"sequences": 50, "evry": 10},
-            "evaluate.sets.same.evry is not an option of a set; did you mean evaluate.sets.same.every?",
+            "evaluate.sets.same.evry is not an option of a set of the flipflop; did you mean evaluate.sets.same.every?",
         ),
     ],
 )

@@ -71,6 +71,13 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
     ("override", "message"),
     [
         ("model.laters=2", "model.laters is not an option of the transformer; did you mean model.layers?"),
+        ("train.epochs=3", "train.epochs is not an option of the training; did you mean train.steps?"),
+        ("train.learning_rate=1", "did you mean train.lr?"),
+        ("train.seed=1", "train.seed is not an option of the training; did you mean seeds?"),
+        ("model.d_model=8", "model.d_model is not an option of the transformer; did you mean model.width?"),
+        ("batch_size=8", "the command line has no key 'batch_size'; did you mean train.batch?"),
+        ("n_layers=2", "the command line has no key 'n_layers'; did you mean model.layers?"),
+        ("grid={iterations: [1]}", "grid.iterations can't be swept; did you mean train.steps?"),
         ("task.lenght=32", "task.lenght is not an option of the flipflop; did you mean task.length?"),
         ("train.stpes=3", "train.stpes is not an option of the training; did you mean train.steps?"),
         ("trian.steps=3", "the command line has no key 'trian'; did you mean train?"),
@@ -96,7 +103,16 @@ def test_what_has_wandb_runs_merges_with_the_mode_of_the_file():
             "train.betas on the command line changes nothing: it applies only to train.optim",
         ),
         ("evaluate.curve_evry=3", "evaluate has no key 'curve_evry'; did you mean curve_every?"),
-        ("evaluate.sets.sparse.p_ignor=0.9", "did you mean task.p_ignore?"),
+        (
+            "evaluate.sets.sparse.p_ignor=0.9",
+            "evaluate.sets.sparse.p_ignor is not an option of a set of the flipflop; did you mean evaluate.sets.sparse.p_ignore?",
+        ),
+        (
+            "evaluate.sets.sparse.typo=1",
+            "evaluate.sets.sparse.typo is not an option of a set of the flipflop; options: length, p_ignore, p_write, p_read, mode, "
+            "symbols, sequences, every",
+        ),
+        ("evaluate.sets.sparse.seq_len=8", "did you mean evaluate.sets.sparse.length?"),
         ("evaluate.sets.sparse.sequences=0", "evaluate.sets.sparse.sequences = 0 must be a whole number of at least 1"),
         ("evaluate.sets.sparse.p_ignore=1.5", "evaluate.sets.sparse of condition transformer: task.p_ignore = 1.5"),
         ("evaluate.sets.sparse.mode=generative", "task.mode is fixed to 'deterministic' in an evaluation set"),

@@ -7,20 +7,20 @@ rows added later would be lost. They go to <store>/<study>/rescored/<name>.parqu
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import torch
 
 import harness.machine.device
 import harness.planning.manifest as manifests
-from harness.exchange.replicate import find, refuse_experiment, refuse_language_model, trained_model
+from harness.exchange.replicate import Kept, find, refuse_experiment, refuse_language_model, trained_model
 from harness.planning.pack import ScoredSet
-from harness.study.config import EvaluationSet, condition_of, refuse_unfit_model
+from harness.study.config import Condition, EvaluationSet, condition_of, refuse_unfit_model
 from harness.study.tree import parse_words
-from harness.training.evaluate import score
+from harness.training.evaluate import Scores, score
 from harness.training.weights import stages_of
+from models.unfit import UnfitModel
 from results.errors import DamagedFile, StudyError
 from results.plain_values import Row
 from results.rows.keys import resolve_key
@@ -80,27 +80,41 @@ def parse(text: str, name: str | None = None) -> Wanted:
 def rescore(store: Store, keys: Sequence[str], wanted: Wanted, device: torch.device, keep: bool = False) -> pa.Table:
     """Rows (SCHEMA) of these replicates of a study, whose weights are kept, on a new set. keep: they will be written.
 
-    Raises ValueError where weights are missing, or where the study, or the file to be written, has a set of that name with another
-    definition.
+    Raises ValueError where weights are missing, where a model can't read the strings, as longer ones than its table of positions, or
+    where the study, or the file to be written, has a set of that name with another definition.
     """
     row_of = {row["key"]: row for row in as_planned(store, committed(store)).to_pylist()}
-    # all are checked before any is scored
+    # all are checked before any is scored, and each model on one string
     prepared = [(row_of[key], *_prepared(store, row_of[key], wanted)) for key in keys]
     if keep:
         _rows_before(store, wanted.set.name, {(row["condition"], row["stage"]): scored.hash for row, scored, _ in prepared})
+    for row, scored, condition in {condition.label: (row, scored, condition) for row, scored, condition in prepared}.values():
+        _scores(store, row, replace(scored, sequences=1), condition, device)
     rows = []
     for row, scored, condition in prepared:
-        kept = find(store, row["key"])
-        model = trained_model(condition, kept.tensors, row["init_seed"]).to(device)
-        scores = score(model, [scored], device, condition.train.precision)
-        if scores is None:
-            raise AssertionError("nothing asked to stop")
+        kept, (results, number) = _scores(store, row, scored, condition, device)
         about = {name: row[name] for name in ("key", "stage", "pack", "condition", "init_seed", "data_seed")}
         about |= {"step": kept.step, "weights": "raw"}
-        results, number = scores[0]
         scores_of_set = results.evaluation_rows(number, row["status"] != "finished")
         rows += [about | score_row | _interval(score_row) for score_row in scores_of_set]
     return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _scores(
+    store: Store, row: Row, scored: ScoredSet, condition: Condition, device: torch.device
+) -> tuple[Kept, tuple[Scores, int]]:
+    """The weights of a replicate, and what they score on a set. StudyError where the model can't read its strings."""
+    kept = find(store, row["key"])
+    model = trained_model(condition, kept.tensors, row["init_seed"]).to(device)
+    try:
+        scores = score(model, [scored], device, condition.train.precision)
+    except UnfitModel as error:
+        trained = condition.task.length
+        instead = "" if scored.task.length == trained else f"; write length={trained}, as in its training"
+        raise StudyError(f"--set asks too much of {condition.label} of {store.study}: {error}{instead}") from error
+    if scores is None:
+        raise AssertionError("nothing asked to stop")
+    return kept, scores[0]
 
 
 def write(store: Store, table: pa.Table) -> str:
@@ -177,21 +191,18 @@ def _line(row: Row) -> str:
     return f"{text}; {wrong} of {row['sequences']} strings wrong [{share.low:.3g}, {share.high:.3g}]"
 
 
-def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Any]:
+def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Condition]:
     config = json.loads(row["config"])
     refuse_experiment(config, row["key"])
     refuse_language_model(config, row["key"])
     condition = condition_of(row)
     asked = wanted.set
     try:
+        asked.refuse_unknown_options(condition.task, "", ("sequences", "seed"))
         task, digest = asked.task(condition.task), asked.hash(condition.task, wanted.seed)
         refuse_unfit_model(task, condition.model)
     except StudyError as error:
         raise StudyError(f"--set of condition {condition.label} of {store.study}: {error}") from error
-    if task.length != condition.task.length:
-        raise StudyError(
-            f"--set: length={task.length} is not the {condition.task.length} that {condition.label} was trained on"
-        )
     newest = newest_manifest(store)
     if newest is not None and asked.name in newest[1]["sets"]:
         study = manifests.study_of(newest[1])

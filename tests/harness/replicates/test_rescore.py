@@ -26,6 +26,7 @@ SUMS = ["metric", "errors", "count", "sequences", "sequences_wrong", "errors_sq"
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rescore")
     words = [f"store={folder / 'runs'}", "train.steps=20", "replicates=2", "device=cpu", "keep=tail(1)"]
+    words += ["evaluate.sets.short={p_ignore: 0.9, length: 10, sequences: 30}"]
     assert run(load_study(write_study(folder), words), say=lambda line: None) == 0
     return open_store(folder / "runs", "tiny")
 
@@ -161,10 +162,34 @@ def test_values_are_spelled_as_in_manyseeds_run(store, capsys):
 
 
 def test_a_set_that_the_task_refuses_is_one_sentence(store, capsys):
-    for text, message in (("p_ignor=0.9 sequences=5", "did you mean"), ("length=32 sequences=5", "was trained on")):
+    for text, message in (
+        (
+            "p_ignor=0.9 sequences=5",
+            "transformer of tiny: p_ignor is not an option of a set of the flipflop; did you mean p_ignore?",
+        ),
+        ("p_ignore=2 sequences=5", "--set of condition transformer of tiny: task.p_ignore = 2"),
+        (
+            "length=32 sequences=5",
+            "--set asks too much of transformer of tiny: strings of 32 tokens are longer than the 16 positions of this model; "
+            "write length=16, as in its training",
+        ),
+    ):
         with pytest.raises(SystemExit):
             evaluate(store, "all", text)
-        assert message in capsys.readouterr().err
+        shown = capsys.readouterr()
+        assert message in shown.err
+        assert not shown.out  # before anything is scored
+
+
+def test_strings_of_another_length_are_scored_where_the_model_can_read_them(store):
+    """As in a study file: an LSTM reads any, a learned table of positions only shorter ones."""
+    evaluate(store, "all", "p_ignore=0.9 length=10 sequences=30", "--name", "short", "--write")
+    scored = {row["key"]: {name: row[name] for name in SUMS} for row in rows_of(store, "short")}
+    own = read(store, "evaluations", filter=pc.field("set") == "short").to_pylist()
+    assert scored == {row["key"]: {name: row[name] for name in SUMS} for row in own if row["key"] in kept(store)}
+    lstm = next(row["key"] for row in committed(store).to_pylist() if row["key"] in kept(store) and row["condition"] == "lstm")
+    evaluate(store, lstm, "length=32 sequences=30", "--name", "long", "--write")
+    assert {row["length"] for row in rows_of(store, "long")} == {32}
 
 
 def test_the_stages_of_a_condition_are_one_file_however_often_they_are_scored(tmp_path):

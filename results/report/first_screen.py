@@ -10,7 +10,7 @@ import pyarrow as pa
 from results.grouping import grouped
 from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_shares
-from results.rows.plural import counted, distinct, factor
+from results.rows.plural import counted, distinct
 from results.rows.summary import QUANTILES
 from results.store.manifest import Manifest, label, reductions_of
 
@@ -171,7 +171,8 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
         every = _zeros(joint[0], " replicates") if _as_many(joint) else f"{_per_cent(joint[0])} of the replicates"
         conditions = "both conditions" if len(first) == 2 else f"each of {len(first)} conditions"
         return f"In {conditions}, {every} make no error{_where(len(reported))}."
-    return _medians(max(apart, key=_reach), len(reported))
+    widest = max(map(_reach, apart))
+    return _medians([lines for lines in apart if math.isclose(_reach(lines), widest)], len(reported))
 
 
 def answer_of_values(summary: pa.Table) -> str:
@@ -311,15 +312,26 @@ def _reach(rows: Sequence[Row]) -> float:
     return 0.0 if len(set(medians)) < 2 else float(max(medians) - min(medians))
 
 
-def _medians(rows: Sequence[Row], sets: int) -> str:
-    best, *_, worst = sorted(rows, key=lambda row: row["error_median"])
-    low, high = best["error_median"], worst["error_median"]
-    ratio = f", {factor(high / low)} as much" if low and 1.05 < high / low < float("inf") else ""
-    where = f"Conditions differ most on {best['set']}" if sets > 1 else f"On {best['set']}"
+def _medians(tied: Sequence[Sequence[Row]], sets: int) -> str:
+    """The lowest and the highest median on the first of the sets where they are equally far apart."""
+    rows, reach = tied[0], _reach(tied[0])
+    low, high = (end(row["error_median"] for row in rows) for end in (min, max))
+    best, worst = ([row for row in rows if row["error_median"] == median] for median in (low, high))
+    most, names = " most" if sets > 1 else "", _first_of([lines[0]["set"] for lines in tied])
+    by = "" if math.isinf(reach) else f", by {format_rate(reach)}"
+    there = f"on {rows[0]['set']} " if len(tied) > 1 else ""
     return (
-        f"{where}: the median error is lowest, {format_rate(low)} {_interval(best)}, for {_name(best)}, and highest, "
-        f"{format_rate(high)} {_interval(worst)}{ratio}, for {_name(worst)}."
+        f"Conditions differ{most} on {names}{by}: {there}the median error is lowest, {format_rate(low)}{_whose(best)}, and highest, "
+        f"{format_rate(high)}{_whose(worst)}."
     )
+
+
+def _whose(rows: Sequence[Row]) -> str:
+    """The conditions of one median, and their interval, or an interval each."""
+    names, intervals = [_name(row) for row in rows], [_interval(row) for row in rows]
+    if len(set(intervals)) == 1:
+        return f" {intervals[0]}, for {_first_of(names)}"
+    return f", for {_first_of([' '.join(pair) for pair in zip(names, intervals, strict=True)])}"
 
 
 def _as_many(rows: Sequence[Row]) -> bool:

@@ -50,7 +50,7 @@ def test_conditions_that_differ_in_replicates_without_error_are_told_apart_by_th
 def test_conditions_whose_shares_without_an_error_may_be_equal_are_told_apart_by_their_medians() -> None:
     """1 of 10 and 0 of 10 say nothing; where the medians are all zero there is nothing better to say."""
     assert said(row("a", 0.1, 1), row("b", 0.3, 0)).startswith(
-        "Conditions differ most on sparse: the median error is lowest, 0.1 "
+        "Conditions differ most on sparse, by 0.2: the median error is lowest, 0.1 "
     )
     assert said(row("a", 0.0, 9), row("b", 0.0, 6)).startswith("Replicates without an error on either set: a has 9 of 10 (")
 
@@ -92,12 +92,32 @@ def test_an_interval_of_some_replicates_does_not_end_at_none_or_all() -> None:
 def test_conditions_that_always_err_are_told_apart_by_their_medians() -> None:
     text = said(row("a", 0.3, 0), row("b", 0.3, 0), row("a", 0.02, 0, name="dense"), row("b", 0.134, 0, name="dense"))
     assert text == (
-        "Conditions differ most on dense: the median error is lowest, 0.02 (95 %: 0.01 to 0.04), for a, and highest, 0.134 "
-        "(95 %: 0.067 to 0.268), 6.7× as much, for b."
+        "Conditions differ most on dense, by 0.114: the median error is lowest, 0.02 (95 %: 0.01 to 0.04), for a, and highest, 0.134 "
+        "(95 %: 0.067 to 0.268), for b."
     )
     assert said(row("a", 0.3, 0), row("b", 0.3, 0)) == (
         "In both conditions, 0 of 10 replicates (95 %: 0.0 to 30.8 %) make no error on either set."
     )
+
+
+def test_medians_are_picked_and_told_by_their_difference_and_ties_are_named() -> None:
+    """100 times 10⁻⁴ is a larger ratio than 2 times 0.3, and a smaller difference."""
+    dense = [row("a", 0.3, 0, name="dense"), row("b", 0.6, 0, name="dense")]
+    assert said(row("a", 0.0001, 0), row("b", 0.01, 0), *dense) == (
+        "Conditions differ most on dense, by 0.3: the median error is lowest, 0.3 (95 %: 0.15 to 0.6), for a, and highest, 0.6 "
+        "(95 %: 0.3 to 1.2), for b."
+    )
+    assert said(row("a", 0.1, 0), row("b", 0.4, 0), row("c", 0.1, 0), row("d", 0.4, 0) | {"median_low": 0.3}, *dense) == (
+        "Conditions differ most on sparse and dense, by 0.3: on sparse the median error is lowest, 0.1 (95 %: 0.05 to 0.2), "
+        "for a and c, and highest, 0.4, for b (95 %: 0.2 to 0.8) and d (95 %: 0.3 to 0.8)."
+    )
+    diverged = {"error_max": math.inf}
+    assert said(row("a", 0.1, 0), *(row(name, math.inf, 0) | diverged for name in "bcd")) == (
+        "Conditions differ most on sparse: the median error is lowest, 0.1 (95 %: 0.05 to 0.2), for a, and highest, diverged "
+        "(95 %: diverged), for b and 2 others."
+    )
+    one = pa.Table.from_pylist([row("a", 0.1, 0), row("b", 0.4, 0)], schema=SUMMARY)
+    assert answer(one, ["sparse"]).startswith("Conditions differ on sparse, by 0.3: the median error is lowest, 0.1 (")
 
 
 @pytest.mark.parametrize(
@@ -131,8 +151,8 @@ def test_an_interval_without_an_end_names_no_number() -> None:
     open_above = row("a", 0.02, 0) | {"median_high": math.inf}
     unknown = row("b", 0.5, 0) | {"median_low": 0.0, "median_high": math.inf}
     assert said(open_above, unknown) == (
-        "Conditions differ most on sparse: the median error is lowest, 0.02 (95 %: at least 0.01), for a, and highest, 0.5 "
-        "(too few replicates for an interval), 25.0× as much, for b."
+        "Conditions differ most on sparse, by 0.48: the median error is lowest, 0.02 (95 %: at least 0.01), for a, and highest, 0.5 "
+        "(too few replicates for an interval), for b."
     )
 
 

@@ -19,9 +19,10 @@ import pyarrow.fs
 
 from results.errors import StudyError
 from results.grouping import grouped
+from results.plain_values import Tree
 from results.rows.plural import counted
 from results.store.filesystem import content, listing
-from results.store.manifest import FOLDER, NEWEST, manifest_files, newest_manifest
+from results.store.manifest import FOLDER, NEWEST, label, manifest_files, newest_manifest, read_manifest, stage_of
 from results.store.parquet import COMPACTED, SUFFIX, densest
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.seal import state
@@ -46,6 +47,7 @@ from results.store.tables import (
 )
 
 _QUANTITY = ("set", "metric", "axis", "probe", "layer", "head", "item")  # columns that say what a row's number is of
+_LONGEST = 60  # characters of a setting in an error message
 _NAMED = 10  # most replicates that an error message names
 _DEPENDENT = [table for table in SCHEMAS if table not in ("replicates", "failures")]
 
@@ -371,17 +373,18 @@ def _files(store: Store, folder: str) -> list[str]:
 
 def _check_sets(stores: list[Store]) -> None:
     """Raise StudyError where stores have two definitions for one set and condition, or two names for one definition."""
-    definitions: dict[tuple[str, str], tuple[str, str]] = {}
+    definitions: dict[tuple[str, str], tuple[str, Store]] = {}
     set_names: dict[tuple[str, str], tuple[str, str]] = {}
     for store in stores:
         configs = read(store, "replicates", [*ROW, "config"])
         sets = read(store, "evaluations", [*ROW, "set", "set_hash"]).group_by([*ROW, "set", "set_hash"]).aggregate([])
         for row in sets.join(configs, keys=ROW).group_by(["config", "set", "set_hash"]).aggregate([]).to_pylist():
-            first, where = definitions.setdefault((row["config"], row["set"]), (row["set_hash"], store.path()))
+            first, holder = definitions.setdefault((row["config"], row["set"]), (row["set_hash"], store))
             if first != row["set_hash"]:
+                whose, (one, other) = _differing_settings(row["set"], (holder, first), (store, row["set_hash"]))
                 raise StudyError(
-                    f"evaluation set {row['set']!r} is defined as {first} in {where} and as {row['set_hash']} in "
-                    f"{store.path()} for the same condition: give one of them another name in its study"
+                    f"the evaluation set {row['set']!r} of {whose} has {one} in {holder.path()} and {other} in {store.path()}: run one of "
+                    "the two studies again in a new store, with another name for that set, and merge that one"
                 )
             called, where = set_names.setdefault((row["config"], row["set_hash"]), (row["set"], store.path()))
             if called != row["set"] and where != store.path():  # no study file could ask for both, or find all rows under one
@@ -389,3 +392,28 @@ def _check_sets(stores: list[Store]) -> None:
                     f"the evaluation set that {where} calls {called!r} is {row['set']!r} in {store.path()}, for the same "
                     "condition: run one of the two studies again in a new store, with the other's name for that set, and merge that one"
                 )
+
+
+def _differing_settings(name: str, *copies: tuple[Store, str]) -> tuple[str, list[str]]:
+    """Whose a set of this name is, and what differs between two copies of it: their settings, or their hashes where no plan has them.
+
+    copies: the store of each, and its hash.
+    """
+    (whose, one), (_, other) = (_planned_set(store, name, set_hash) for store, set_hash in copies)
+    keys = [key for key in {**one, **other} if one.get(key) != other.get(key)] if one and other else []
+    if not keys:
+        return whose, [f"the hash {set_hash}" for _, set_hash in copies]
+    return whose, [", ".join(f"{key}={json.dumps(each.get(key))[:_LONGEST]}" for key in keys) for each in (one, other)]
+
+
+def _planned_set(store: Store, name: str, set_hash: str) -> tuple[str, Tree]:
+    """The condition of a study that is scored on a set, in words, and the settings of that set; {} where no plan of the store has it."""
+    for file in manifest_files(store).values():
+        plan = read_manifest(store, file)
+        for condition in plan["conditions"]:
+            if name in plan["sets"] and name in condition["sets"] and condition["sets"][name]["hash"] == set_hash:
+                planned = plan["sets"][name]
+                size = {"sequences": planned["sequences"], "every": planned.get("every"), "seed": planned.get("seed", 0)}
+                settings = condition.get("settings", {}).get("task", {}) | dict(planned["definition"]) | size
+                return f"{label(condition['name'], stage_of(condition))} of the study {store.study}", settings
+    return f"a condition of the study {store.study}", {}

@@ -1,6 +1,7 @@
 """Merging stores: the same numbers in any order, and a refusal where one replicate and pack has two."""
 
 import itertools
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -15,10 +16,11 @@ from safetensors.numpy import save
 from results.errors import StoreError, StudyError
 from results.rows.probe_values import add
 from results.store import tables as store
+from results.store.manifest import write_manifest
 from results.store.merge import Merged, compact, merge
 from results.store.schema import IDENTITY_COLUMNS, SCHEMAS
 from results.store.tables import Store, commit, delete, open_store, read
-from tests.results.store.sample_rows import commit_pack, in_order, pack_tables
+from tests.results.store.sample_rows import commit_pack, in_order, manifest, pack_tables
 
 PACKS = ["fc-0", "fd-0", "fd-1", "fe-7"]
 # {pack: (keys, by how much its numbers differ from those of the same pack elsewhere, steps of its probe)}
@@ -120,6 +122,29 @@ def test_stores_that_call_one_set_by_two_names_are_not_merged(tmp_path, pack, ke
     with pytest.raises(StudyError, match=r"/a/study calls 'dense' is 'thick' in .*/b/study, for the same condition: run one"):
         merge(one, [two], keep_one)
     assert sorted(Path(one.root).rglob("*")) == before
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_set_that_stores_define_differently_is_refused_with_the_settings_that_differ(tmp_path, planned):
+    stores = [open_store(tmp_path / name, "study") for name in "ab"]
+    for at, p_ignore in zip(stores, (0.1, 0.2), strict=True):
+        commit_pack(at, "fd-0", ["a"], sets={"sparse": "hash-sparse", "dense": f"hash-{p_ignore}"})
+        plan = manifest({"transformer": ["a"]})
+        plan["sets"]["dense"] |= {"definition": {"p_ignore": p_ignore}, "sequences": 50 if p_ignore == 0.1 else 70}
+        plan["conditions"][0]["sets"]["dense"] = {"hash": f"hash-{p_ignore}"}
+        if planned:
+            write_manifest(at, json.dumps(plan).encode())
+    whose, one, other = (
+        ("transformer", "p_ignore=0.1, sequences=50", "p_ignore=0.2, sequences=70")
+        if planned
+        else ("a condition", "the hash hash-0.1", "the hash hash-0.2")
+    )
+    with pytest.raises(StudyError) as raised:
+        merge(stores[0], stores[1:])
+    assert str(raised.value).startswith(
+        f"the evaluation set 'dense' of {whose} of the study study has {one} in {stores[0].path()} and {other} in {stores[1].path()}: "
+        "run one of the two studies again in a new store, with another name for that set"
+    )
 
 
 def test_rows_that_are_exchanged_for_those_of_another_store_are_told(tmp_path):

@@ -21,7 +21,7 @@ import pyarrow.parquet
 import yaml
 
 import harness.planning.manifest as manifests
-from harness.exchange.exported_states import STATE, finished_rows
+from harness.exchange.exported_states import STATE, record_failures, split_rows
 from harness.exchange.run_folders import read_folder, refuse_direction
 from harness.experiments.entries import PLACES, BadResult, Entry, each_value, entry_of
 from harness.experiments.measure import ending_row, value_rows
@@ -31,7 +31,7 @@ from harness.study.experiment import IMPORTED
 from harness.study.identity import canonical, digest, key
 from harness.study.tree import short
 from results.errors import StudyError
-from results.plain_values import Options, Tree, Value
+from results.plain_values import Options, Row, Tree, Value
 from results.rows.plural import counted, first_of
 from results.store.filesystem import reason
 from results.store.manifest import Manifest, Planned, newest_manifest, without_twins, write_manifest
@@ -63,12 +63,14 @@ class Columns:
 
 @dataclass
 class Run:
-    """A run of the table. row_at: by step, None in a table without steps, the row of its values, counted as a person does."""
+    """A run of the table. row_at: by step, None in a table without steps, the row of its values, counted as a person does. state: W&B's
+    word for one that has not finished, and has no numbers."""
 
     settings: Tree
     seed: int
     entries: list[Entry] = field(default_factory=list)
     row_at: dict[Any, int] = field(default_factory=dict)
+    state: str = ""
 
     @property
     def condition(self) -> str:
@@ -87,7 +89,8 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
     """Commit the runs of a file that the study does not have yet; returns how many. StudyError, before anything is written, in one
     sentence on what is wrong with the file."""
     table = read_folder(path, columns.metrics, columns.step, say) if path.is_dir() else read_table(path)
-    runs = runs_of(table, columns, path.name, say)
+    planned = runs_of(table, columns, path.name, say)
+    runs = [run for run in planned if not run.state]
     store.check_writable()
     newest = newest_manifest(store)
     _refuse_other_study(store, newest)
@@ -108,15 +111,16 @@ def import_runs(store: Store, path: Path, columns: Columns, question: str, say: 
                 f"seed {run.seed} of {run.condition} is in the study {store.study} with other numbers than in {path.name}: import the "
                 "new runs with another --name"
             )
-    plan = _manifest(store, runs, newest, columns, path, question)
+    plan = _manifest(store, planned, newest, columns, path, question)
     if wrong := problem(plan):
         raise StudyError(f"no study can be made of {path.name}: {wrong[:300]}; rename that in the file")
     if fresh:
         _write(store, fresh, path)
+    record_failures(store, {run.key: run.state for run in planned if run.state and run.key not in held}, path.name)
     manifest = manifests.to_bytes(plan)
     write_manifest(store, manifest)
-    conditions, before = len({run.condition for run in runs}), [] if newest is None else newest[1]["conditions"]
-    of_study = len({canonical(run.config) for run in runs} | {canonical(each["config"]) for each in before})
+    conditions, before = len({run.condition for run in planned}), [] if newest is None else newest[1]["conditions"]
+    of_study = len({canonical(run.config) for run in planned} | {canonical(each["config"]) for each in before})
     more = f", and the study {of_study}" if of_study > conditions else ""
     there = f", {len(runs) - len(fresh):,} were there already" if len(fresh) < len(runs) else ""
     say(f"{store.study}: {counted(len(fresh), 'run')} added{there}; {path.name} has {counted(conditions, 'condition')}{more}")
@@ -222,7 +226,7 @@ def _json_lines(path: Path) -> pa.Table:
 
 
 def runs_of(table: pa.Table, columns: Columns, where: str, say: Callable[[str], None]) -> list[Run]:
-    """The runs of a table that have finished, in its order; what is left out is said.
+    """The runs of a table in its order, those that have not finished last.
 
     StudyError for a seed that is repeated, and for settings that are not named.
     """
@@ -241,8 +245,9 @@ def runs_of(table: pa.Table, columns: Columns, where: str, say: Callable[[str], 
         raise StudyError(f"a metric can't be called {taken!r}, which is the {taken} of a number: rename the column in {where}")
     first = 2 if where.endswith(("csv", "tsv")) else 1  # after the line of names
     numbers: Sequence[int] = range(first, first + table.num_rows)  # of the rows, as a person counts them
+    unfinished: list[tuple[int, Row]] = []
     if STATE in table.column_names and STATE not in named:
-        numbers, table = finished_rows(table, numbers, where, say)
+        numbers, table, unfinished = split_rows(table, numbers, [columns.seed, *columns.config], where, say)
     _refuse_unnamed(table, [name for name in table.column_names if name not in named], where)
     for name in named[: len(named) - len(columns.ignore)]:
         table = table.set_column(table.column_names.index(name), name, _simple(table[name], name, where))
@@ -279,6 +284,10 @@ def runs_of(table: pa.Table, columns: Columns, where: str, say: Callable[[str], 
         raise StudyError(
             f"{row}{where}: seed {empty.seed} of {empty.condition} has no value of {', '.join(columns.metrics)}: leave this run out"
         )
+    for number, row in unfinished:
+        settings = {name: _setting(row[name], name, number, where) for name in columns.config}
+        run = Run(settings, _seed(row, columns, number, where), state=row[STATE])
+        runs.setdefault(canonical([run.settings, run.seed]), run)
     return list(runs.values())
 
 

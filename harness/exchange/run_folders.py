@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from harness.exchange.exported_states import STATE
 from harness.experiments.entries import BadResult
 from harness.experiments.event_files import EVENTS, scalars_of
 from harness.study.config import nearest
@@ -21,7 +22,7 @@ _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*?)=([^,/_ ]+)")  # in the name o
 def read_folder(path: Path, metrics: Iterable[str], step: str, say: Callable[[str], None]) -> pa.Table:
     """The runs below a folder as a table: their settings, and of their numbers those that are named, the last ones or those by `step`.
 
-    A W&B run that failed or has not ended is left out, and said so. StudyError where there are no runs, or no such number.
+    A W&B run that failed or has not ended is named, and has a row without numbers. StudyError where there are no runs, or no such number.
     """
     wandb_files = sorted(file for file in path.rglob(PATTERN) if not file.parent.is_symlink())  # latest-run is a link
     if wandb_files:
@@ -59,18 +60,22 @@ Rows = list[tuple[Row, list[Row]]]
 
 
 def _of_wandb(files: Iterable[Path], step: str, say: Callable[[str], None]) -> Rows:
-    runs, left = Rows(), []
+    """Settings and numbers of each run; where some have not finished, with W&B's State, those last and without numbers."""
+    runs, unfinished, left = Rows(), Rows(), []
     for file in files:
         run = offline_run(file)
         if run.status == 0:
             runs.append((run.config, _by_step(run.history, step) if step else [run.summary]))
         else:
+            unfinished.append((run.config | {STATE: "running" if run.status is None else "failed"}, [{}]))
             left.append(f"{file.parent.name} ({'has not ended' if run.status is None else f'exit status {run.status}'})")
-    if left:
-        say(f"left out: {first_of(left, 5)}")
     if not runs:
         raise StudyError("none of the W&B runs has ended with exit status 0: there is nothing to import")
-    return runs
+    if left:
+        say(f"not finished: {first_of(left, 5)}")
+    if not left or any(STATE in config for config, _ in runs):  # as a setting
+        return runs
+    return [({**config, STATE: "finished"}, entries) for config, entries in runs] + unfinished
 
 
 def _by_step(entries: Iterable[Options], step: str) -> list[Row]:

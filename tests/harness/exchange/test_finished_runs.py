@@ -16,7 +16,8 @@ from launch.cli import main
 from results.errors import StudyError
 from results.report.contrasts import show_contrasts
 from results.report.report import write_report
-from results.store.manifest import newest_manifest
+from results.rows.summary import replicates_of
+from results.store.manifest import manifest_of, newest_manifest
 from results.store.tables import committed, open_store, read
 
 ROWS = [
@@ -258,6 +259,11 @@ def test_spaces_after_commas_and_the_index_of_pandas_are_no_part_of_a_run(tmp_pa
 STATES = ("finished", "failed", "crashed", "running")
 
 
+def replicate_rows(store):
+    rows = [read(store, table) for table in ("replicates", "evaluations", "failures")]
+    return [vars(replicate) for replicate in replicates_of(manifest_of(store), *rows)]
+
+
 def with_state(row):
     return row | {"State": STATES[row["seed"] if row["lr"] == 0.1 and row["seed"] < 4 else 0]}
 
@@ -267,8 +273,17 @@ def test_rows_of_wandbs_export_that_have_not_finished_are_left_out_and_named(tmp
     store, said = imported(tmp_path, [with_state(row) for row in ROWS], name=name)
     first = 3 if name == "runs.csv" else 2
     rows = f"({first}, {first + 1}, {first + 2})"
-    assert said[0] == f"left out, as their State is crashed or failed or running: 3 rows of {name} {rows}"
+    assert said[0] == f"counted as failed or missing (State crashed or failed or running): 3 rows of {name} {rows}"
     assert committed(store).num_rows == len(ROWS) - 3
+    for _ in range(2):  # the second import of the same file adds nothing
+        ended = {row["init_seed"]: row["status"] for row in replicate_rows(store) if row["condition"] == "lr=0.1, width=32"}
+        assert ended == {0: "finished", 1: "failed", 2: "failed", 3: "missing"} | dict.fromkeys(range(4, 8), "finished")
+        assert sorted(read(store, "failures")["exception"].to_pylist()) == [
+            f"the State of the run in {name} is {state}" for state in ("crashed", "failed")
+        ]
+        store, said = imported(tmp_path, [with_state(row) for row in ROWS], name=name)
+    store, _ = imported(tmp_path, name=name)  # all have finished since
+    assert {row["status"] for row in replicate_rows(store)} == {"finished"}
     kept = Columns("seed", ("lr", "width"), {"accuracy": "higher", "loss": "lower"}, ignore=("id", "State"))
     store, said = imported(tmp_path / "all", [with_state(row) for row in ROWS], kept)
     assert (len(said), committed(store).num_rows) == (1, len(ROWS))
@@ -276,6 +291,17 @@ def test_rows_of_wandbs_export_that_have_not_finished_are_left_out_and_named(tmp
         imported(tmp_path / "word", [with_state(row | {"accuracy": "oops" if row is ROWS[7] else "0.5"}) for row in ROWS])
     with pytest.raises(StudyError, match=r"none of the runs in runs\.csv has the State finished"):
         imported(tmp_path / "none", [row | {"State": "failed"} for row in ROWS])
+
+
+def test_of_runs_that_have_not_finished_those_count_that_are_known_and_have_no_finished_row(tmp_path):
+    rows = [row | {"State": "finished"} for row in ROWS]
+    again, unknown = (ROWS[0] | {"accuracy": None, "loss": None, "State": "crashed"} | more for more in ({}, {"lr": None}))
+    store, said = imported(tmp_path, [*rows, again, unknown])
+    assert said[:2] == [
+        "left out, since the run has finished in another row (State crashed): 1 row of runs.csv (18)",
+        "left out for want of a seed or a setting (State crashed): 1 row of runs.csv (19)",
+    ]
+    assert [row["status"] for row in replicate_rows(store)] == ["finished"] * len(ROWS)
 
 
 def test_a_column_that_is_called_state_may_hold_other_words(tmp_path):

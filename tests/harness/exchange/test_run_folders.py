@@ -9,6 +9,7 @@ from tensorboardX import SummaryWriter
 from harness.exchange.finished_runs import Columns, import_runs
 from results.dashboards.offline_runs import offline_run
 from results.errors import StudyError
+from results.store.manifest import manifest_of
 from results.store.tables import committed, open_store, read
 from tests.harness.offline_log import offline_log, run_record
 from tests.results.dashboards.offline_file import read_records
@@ -60,7 +61,7 @@ def import_(tmp_path):
     return imported
 
 
-def test_offline_runs_of_wandb_have_their_last_values(offline, import_):
+def test_offline_runs_of_wandb_have_their_last_values(offline, import_, tmp_path):
     columns = Columns("seed", ("lr", "net.width"), {"accuracy": "higher", "loss/test": ""}, ignore=("words",))
     found, said = import_(offline, columns)
     assert found == {
@@ -69,9 +70,16 @@ def test_offline_runs_of_wandb_have_their_last_values(offline, import_):
         for lr in RATES
         for metric, value in (("accuracy", pytest.approx(accuracy(seed, lr, 2))), ("loss/test", None if seed else 1.0))
     }
-    assert said[0].startswith("left out: offline-run-")
+    assert said[0].startswith("not finished: offline-run-")
     assert "(exit status 1)" in said[0]
     assert "(has not ended)" in said[0]
+    assert said[1].startswith("counted as failed or missing (State failed or running): 2 rows of")
+    store = open_store(tmp_path / "runs", "mine")
+    unfinished = {row[2] for row in manifest_of(store)["replicates"]} - {
+        row["init_seed"] for row in committed(store).to_pylist()
+    }
+    (failure,) = read(store, "failures").to_pylist()
+    assert (unfinished, failure["kind"]) == ({7, 8}, "raised")
 
 
 def test_offline_runs_of_wandb_have_their_values_by_a_step_of_their_own(offline, import_):

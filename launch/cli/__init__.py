@@ -1,5 +1,6 @@
 """The console script `manyseeds`, and the way of the scripts beside this folder into it. One file per section of its help."""
 
+import difflib
 import os
 import sys
 from collections.abc import Callable
@@ -69,6 +70,13 @@ def family(name: str, default: str) -> None:
     _guard(lambda: start.main(sys.argv[1:], prog_name=f"python {sys.argv[0]}", standalone_mode=False))
 
 
+def _mention_settings(error: click.NoSuchOption) -> None:
+    """Say how a setting of a study is written, where an unknown option of a command that takes some resembles none of its own."""
+    alike = difflib.get_close_matches(error.option_name, error.possibilities or [], cutoff=0.8)
+    if error.ctx and not alike and any(parameter.name == "overrides" for parameter in error.ctx.command.params):
+        say(f"If it is a setting of the study, write it without dashes: {error.option_name.lstrip('-')}=…", err=True)
+
+
 def _guard(start: Callable[[], object]) -> None:
     if os.name == "nt":  # leases, commands and folders need what only POSIX has
         say("error: manyseeds runs on Linux and macOS: use WSL on Windows", err=True)
@@ -78,6 +86,8 @@ def _guard(start: Callable[[], object]) -> None:
             start()
     except click.ClickException as error:
         error.show()
+        if isinstance(error, click.NoSuchOption):
+            _mention_settings(error)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         say("stopped at once: the same command goes on from the last checkpoints", err=True)

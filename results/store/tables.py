@@ -27,7 +27,7 @@ import pyarrow.compute
 import pyarrow.fs
 
 from results import second_process
-from results.errors import DamagedFile, MissingFile, StoreError, StudyError, store_errors
+from results.errors import DamagedFile, MissingFile, StoreError, StudyError, nearest, store_errors
 from results.job_folder import in_ray_job
 from results.store.filesystem import (
     ANONYMOUS,
@@ -160,13 +160,17 @@ def no_study(uri: str | os.PathLike[str]) -> StudyError:
         sentence += f": it is the folder of the study {name}, so give the folder above it, {above}, and then {name}"
     elif stores := _stores_below(filesystem, root):
         sentence += f": it is a folder of stores, so give one of them, such as {below(public(os.fspath(uri)), stores[0])}"
+    elif filesystem.type_name == "local":
+        sentence += nearest(name, _stores_below(filesystem, above))
     return StudyError(sentence)
 
 
 def _stores_below(filesystem: pyarrow.fs.FileSystem, root: str) -> list[str]:
-    """Names of the stores among the first folders of a folder; those that can't be read are left out."""
-    stores = []
-    for name in folders(filesystem, root)[:_FOLDERS]:
+    """Names of the stores among the first folders of a folder; what can't be read is left out."""
+    stores, names_there = [], []
+    with contextlib.suppress(StoreError):
+        names_there = folders(filesystem, root)[:_FOLDERS]
+    for name in names_there:
         with contextlib.suppress(StoreError):
             parts = [join(root, name, part) for part in folders(filesystem, join(root, name))[:_FOLDERS]]
             if any({"replicates", "manifests"} & set(names(filesystem, part)) for part in parts):

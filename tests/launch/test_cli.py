@@ -123,7 +123,23 @@ def test_the_default_study_is_the_small_one_also_where_there_is_a_gpu(script, de
 def test_a_missing_file_is_refused(command):
     status, _, error = command("run", "nowhere.yaml")
     assert status == 2
-    assert "there is no study file nowhere.yaml" in error
+    assert "there is no study file nowhere.yaml: give the path of a YAML file\n" in error
+
+
+def test_a_file_that_is_called_nearly_so_is_named(command, tmp_path):
+    (tmp_path / "tails.yaml").touch()
+    assert command("run", str(tmp_path / "tails.yml"))[2].endswith("give the path of a YAML file; did you mean tails.yaml?\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["--train.lr=3"], "train.lr=…"), (["--replicates", "3"], "replicates=…"), (["--allow-imprt", "m"], None)],
+)
+def test_a_setting_with_dashes_is_told_how_to_write_it(command, words, meant):
+    status, _, error = command("plan", "STUDY", *words)
+    assert status == 2
+    assert error.endswith(f"If it is a setting of the study, write it without dashes: {meant}\n") == (meant is not None)
+    assert ("--allow-import" in error) == (meant is None)
 
 
 def test_plan_says_what_a_study_costs_and_writes_a_manifest(command, tmp_path):
@@ -176,6 +192,13 @@ def test_the_folder_of_a_study_is_no_store_to_write_into(command, tmp_path):
         assert status == 2
         assert f"is the folder of the study mine, and no store: give the folder above it, {tmp_path / 'runs'}\n" in error
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_store_that_is_called_nearly_so_is_named(command, tmp_path):
+    commit_pack(open_store(tmp_path / "runs", "mine"), "fd-0", ["a"])
+    (tmp_path / "run-logs").mkdir()
+    for name, hint in (("run", "; did you mean runs?"), ("elsewhere", "")):
+        assert command("status", str(tmp_path / name))[2] == f"error: there is no study in {tmp_path / name}{hint}\n"
 
 
 def test_a_folder_of_stores_is_told_from_a_store(command, tmp_path):
@@ -370,7 +393,7 @@ def test_a_folder_hides_no_study_of_its_name(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["runs", "typo-runs"], "error: there is no study in typo-runs\n"),
+        (["runs", "typo-runs"], "error: there is no study in typo-runs; did you mean runs?\n"),
         (["runs", "--study", "tny"], "error: there is no study 'tny' in runs; studies: fflm-lstm\n"),
     ],
 )

@@ -9,7 +9,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from harness.exchange.finished_runs import Columns, import_runs, read_table, runs_of
+from harness.exchange.exported_files import read_table
+from harness.exchange.finished_runs import Columns, import_runs, runs_of
 from harness.experiments.entries import entry_of
 from harness.replicates.rerun import rerun
 from launch.cli import main
@@ -368,7 +369,7 @@ def test_columns_of_other_kinds_are_refused_in_one_sentence(tmp_path, column, va
 
 def test_a_parquet_file_of_more_rows_than_are_read_is_refused_by_its_footer(tmp_path, monkeypatch):
     pa.parquet.write_table(pa.table(FOREIGN), tmp_path / "runs.parquet")
-    monkeypatch.setattr("harness.exchange.finished_runs.MOST_ROWS", 1)
+    monkeypatch.setattr("harness.exchange.exported_files.MOST_ROWS", 1)
     monkeypatch.setattr("pyarrow.parquet.read_table", lambda *of, **options: pytest.fail("the rows were read"))
     with pytest.raises(StudyError, match="2 rows of 3 columns, and at most 1 rows"):
         read_table(tmp_path / "runs.parquet")

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, betaincinv, stdtrit  # as in scipy.stats, which takes twice as long to import as all else here
+from scipy.special import bdtr, betaincinv, stdtrit  # those of scipy.stats, which is slow to import
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95

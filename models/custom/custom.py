@@ -269,8 +269,6 @@ def _reasons(path: str, tokens: Tensor) -> Iterator[None]:
         raise
     except Exception as error:
         message = str(error)
-        if "called random operation" in message:
-            raise UnfitModel(custom_checks.noisy(path)) from error
         if "vmap" in message or "Batching rule" in message:
             raise UnfitModel(unpackable(path, error)) from error
         raise UnfitModel(custom_checks.raised(path, tokens[0], error)) from error

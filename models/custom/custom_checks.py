@@ -2,6 +2,7 @@
 
 import random
 import sys
+import sysconfig
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -19,6 +20,11 @@ _OWN = frozenset(vars(nn.Module())) - {
     "training"
 }  # attributes that every module has: hooks, parameters, buffers and submodules
 _LOGITS = (torch.float32, torch.float64)  # losses are float32; of half precision, answers would tie that differ
+_FOREIGN = (  # folders with none of the user's code: of installed packages, of Python, and of this project
+    Path(torch.__file__).parents[1],
+    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")),
+    *(Path(__file__).parents[2] / name for name in ("harness", "launch", "models", "results", "tasks")),
+)
 _ROUNDING, _GRADIENT_ROUNDING = 1e-3, 1e-2  # relative, in norm: far above float32 rounding, far below another weight or noise
 
 
@@ -34,11 +40,22 @@ def _one_thread() -> Iterator[None]:
 
 
 def last_line(path: str, error: Exception) -> tuple[str, int] | None:
-    """The name of the file of MODULE:NAME and its last line in the traceback of an error; None where it has none."""
+    """The last line of the user's code in the traceback of an error, as (name of the file, number); None where it has none.
+
+    The user's code is the module of MODULE:NAME, and files that are neither installed nor of this project.
+    """
     file = getattr(sys.modules.get(path.partition(":")[0]), "__file__", None)
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == file and frame.lineno]
-    return (Path(str(file)).name, lines[-1]) if lines else None
+    lines = [
+        (Path(frame.filename).name, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.lineno and (frame.filename == file or not _is_foreign(Path(frame.filename)))
+    ]
+    return lines[-1] if lines else None
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a file of a traceback is not the user's; it may also be no file, such as <string>."""
+    return not path.is_absolute() or any(map(path.is_relative_to, _FOREIGN))
 
 
 def with_line(path: str, error: Exception) -> str:
@@ -50,6 +67,7 @@ def with_line(path: str, error: Exception) -> str:
 def raised(path: str, tokens: Tensor, error: Exception, where: str = "forward") -> str:
     """The sentence for a module whose forward, or the backward pass through it, raises `error` for tokens [B, T]."""
     kind, shape = type(error).__name__, list(tokens.shape)
+    where += "" if torch.is_grad_enabled() else " under torch.no_grad"
     return f"model.name = {path!r} raised {kind} in {where} for int64 tokens {shape}: {with_line(path, error)}"
 
 

@@ -39,7 +39,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def last_line(path: str, error: Exception) -> tuple[str, int] | None:
+def last_line(path: str, error: BaseException) -> tuple[str, int] | None:
     """The last line of the user's code in the traceback of an error, as (name of the file, number); None where it has none.
 
     The user's code is the module of MODULE:NAME, and files that are neither installed nor of this project.
@@ -56,6 +56,12 @@ def last_line(path: str, error: Exception) -> tuple[str, int] | None:
 def _is_foreign(path: Path) -> bool:
     """Whether a file of a traceback is not the user's; it may also be no file, such as <string>."""
     return not path.is_absolute() or any(map(path.is_relative_to, _FOREIGN))
+
+
+def place(path: str, error: BaseException) -> str:
+    """Where in the user's code an error was raised, as the subject of a sentence."""
+    last = last_line(path, error)
+    return f"line {last[1]} of {last[0]}" if last else "its forward"
 
 
 def with_line(path: str, error: Exception) -> str:
@@ -146,17 +152,12 @@ def run_alone(path: str, module: nn.Module, tokens: Tensor, outputs: int) -> tup
     Raises ValueError with the reason where the forward raises, returns something else, draws random numbers, changes state,
     depends on the mode or mixes strings. The run may change `module`, which must not be used afterwards.
     """
-    before, versions, given = _contents(module), _versions(module), tokens._version
-    with _Autocast() as autocast:
-        logits, drawn = _watched(lambda: _forward(path, module, tokens))
-    if tokens._version != given:
-        raise ValueError(
-            f"model.name = {path!r} writes into its tokens, which others read too: begin forward with tokens.clone()"
-        )
-    if autocast.seen:
-        raise ValueError(
-            f"model.name = {path!r} turns on autocast in forward: leave torch.autocast out, since train.precision is a setting of the study"
-        )
+    before, versions = _contents(module), _versions(module)
+    try:
+        with _Watch(tokens):
+            logits, drawn = _watched(lambda: _forward(path, module, tokens))
+    except _Forbidden as error:
+        raise ValueError(f"model.name = {path!r}: {place(path, error)} {error}") from error
     wanted = (*tokens.shape, outputs)
     if not isinstance(logits, Tensor) or tuple(logits.shape) != wanted or logits.dtype not in _LOGITS:
         got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
@@ -251,16 +252,28 @@ def noisy(path: str) -> str:
     )
 
 
-class _Autocast(TorchFunctionMode):
-    """Notes in `seen` whether a function of torch is called under autocast."""
+class _Forbidden(BaseException):
+    """What forward does and may not. No Exception, so that the module does not catch it."""
 
-    seen = False
+
+class _Watch(TorchFunctionMode):
+    """Raises _Forbidden as soon as a function of torch is called under autocast or has written into the tokens."""
+
+    def __init__(self, tokens: Tensor):
+        super().__init__()
+        self._tokens, self._version = tokens, tokens._version
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        self.seen |= any(map(torch.is_autocast_enabled, ("cpu", "cuda")))
-        return function(*args, **kwargs or {})
+        if any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            raise _Forbidden(
+                "computes under torch.autocast; leave that out, and write train.precision: bf16 in the study for half precision"
+            )
+        result = function(*args, **kwargs or {})
+        if self._tokens._version != self._version:
+            raise _Forbidden("writes into the tokens, which others read too; begin forward with tokens = tokens.clone()")
+        return result
 
 
 def _forward(path: str, module: nn.Module, tokens: Tensor) -> object:

@@ -4,7 +4,7 @@ import traceback
 
 from torch.utils import checkpoint
 
-from models.custom.custom_checks import last_line
+from models.custom.custom_checks import place
 
 _READS = "takes a value out of a tensor", "compute with tensors alone"
 _BRANCHES = "branches on a value, of which each replicate has its own", "choose with torch.where, and drop asserts on values"
@@ -50,8 +50,7 @@ _CAUSES = (
 
 def unpackable(path: str, error: Exception) -> str:
     """The sentence for an error that torch.vmap raised as it ran the module of MODULE:NAME for a pack."""
-    last = last_line(path, error)
-    where = f"line {last[1]} of {last[0]}" if last else "its forward"
+    where = place(path, error)
     if any(frame.filename == checkpoint.__file__ for frame in traceback.extract_tb(error.__traceback__)):
         return _sentence(path, where, "calls torch.utils.checkpoint", "leave that out")
     message = str(error)

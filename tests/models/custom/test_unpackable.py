@@ -17,6 +17,9 @@ DATA = f"{LINE} uses .data; write x.detach\\(\\) for the values without their gr
 SPARSE = f"{LINE} uses a sparse tensor; make it dense"
 GRADIENT = f"{LINE} takes a gradient inside forward; write torch.func.grad instead of torch.autograd or backward"
 OUT = f"{LINE} writes with out=; leave it out, and use what the function returns"
+AUTOCAST = r"line \d+ of \w+.py computes under torch.autocast"
+PRECISION = "leave that out, and write train.precision: bf16 in the study for half precision"
+WRITING = f"{LINE} writes into the tokens, which others read too; begin forward with tokens = tokens.clone\\(\\)"
 allow(HERE)
 
 
@@ -61,8 +64,11 @@ def make(name):
         ("Exchanged", OUT),
         ("Joined", OUT),
         ("Exported", rf"{LINE} fails there \(.+\); use operations that torch.func supports"),
-        ("Autocast", "turns on autocast in forward: leave torch.autocast out, since train.precision is a setting of the study"),
-        ("Capped", "writes into its tokens, which others read too: begin forward with tokens.clone()"),
+        ("Autocast", f"{AUTOCAST}; {PRECISION}"),
+        ("AutocastDecorator", f"{AUTOCAST}; {PRECISION}"),
+        ("Capped", WRITING),
+        ("Hiding", WRITING),
+        ("HidingCarefully", WRITING),
     ],
 )
 def test_what_a_pack_can_not_run_is_one_sentence_with_the_line_and_the_remedy(name, reason):

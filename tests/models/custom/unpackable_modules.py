@@ -226,6 +226,12 @@ class Autocast(Plain):
             return super().forward(tokens).float()
 
 
+class AutocastDecorator(Plain):
+    @torch.autocast("cpu", dtype=torch.bfloat16)
+    def inner(self, x):
+        return (x @ x.mT @ x).float()
+
+
 class WithoutAutocast(Plain):
     """What a study in bf16 may need, and no change of precision in one of fp32."""
 
@@ -237,3 +243,20 @@ class WithoutAutocast(Plain):
 class Capped(Plain):
     def forward(self, tokens):
         return super().forward(tokens.clamp_(max=1))
+
+
+class Hiding(Plain):
+    def forward(self, tokens):
+        tokens[tokens == 1] = 0
+        return super().forward(tokens)
+
+
+class HidingCarefully(Plain):
+    """Takes any error to mean something else."""
+
+    def forward(self, tokens):
+        try:
+            tokens[:, 0] = 0
+        except Exception:
+            tokens = tokens.clone()
+        return super().forward(tokens)

@@ -291,8 +291,9 @@ def build(section: str, node: Value) -> Any:
             return _own_task(str(name), values)
         if name not in registry:
             module, dot, own = name.rpartition(".")
+            module = module or "MODULE"
             hint = "" if dot else nearest(name, registry)
-            hint = hint or f"; for a class of your own write {module or 'MODULE'}:{own}"
+            hint = hint or f"; for a class of your own write {module}:{own}, and pass --allow-import {module}"
             raise StudyError(f"{section}.name = {name!r} is unknown; there is {', '.join(registry)}{hint}")
         kind, title = registry[name], f"the {name}"
     return _filled(section, kind, title, values)

@@ -39,6 +39,7 @@ from models.unfit import UnfitModel
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _GIVEN = ("vocabulary", "length", "outputs")
+_PATH = r"\w+(\.\w+)*:\w+"  # MODULE:NAME
 _EXAMPLES = {"model": "Mamba", "task": "Parity", "experiment": "measure"}
 _allowed: set[str] = set()
 
@@ -280,13 +281,14 @@ def refuse_others(path: str, section: str = "model") -> None:
     Called where text becomes a configuration, so a `Custom` that exists has passed. section: the part of the study that names the path,
     such as model or task.
     """
-    module = path.partition(":")[0] if re.fullmatch(r"\w+(\.\w+)*:\w+", path) else ""
-    if not module:
+    module, _, name = path.partition(":")
+    if not re.fullmatch(_PATH, path) or module.endswith(".py"):
         kind = "FUNCTION" if section == "experiment" else "CLASS"
-        dashed = "; the name of a module has no hyphen, so rename its file" if "-" in path.partition(":")[0] else ""
-        raise ValueError(
-            f"{section}.name = {path[:100]!r} must be MODULE:{kind}, such as my_{section}s:{_EXAMPLES[section]}{dashed}"
-        )
+        file = module[:100].removesuffix(".py").replace(".", "/").replace("-", "_").strip("/")
+        meant = f"{file.replace('/', '.')}:{name[:100]}"
+        renamed = f"; no module has a hyphen in its name, so rename its file to {file}.py" if "-" in module else ""
+        instead = f": write {meant}{renamed}" if re.fullmatch(_PATH, meant) else f", such as my_{section}s:{_EXAMPLES[section]}"
+        raise ValueError(f"{section}.name = {path[:100]!r} must be MODULE:{kind}{instead}")
     if module not in _allowed:
         raise ValueError(
             f"{section}.name = {path[:100]!r} would import the module {module[:100]} and run what it holds: if you trust it, pass "

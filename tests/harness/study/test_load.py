@@ -260,8 +260,9 @@ def test_conditions_whose_names_have_commas_are_listed_with_semicolons():
 def test_a_class_of_ones_own_with_a_dot_for_the_colon_is_told_so():
     for section in ("task", "model"):
         refused = refusal(f"{section}.name=my_own.parts.Parity")
-        assert refused.endswith("; for a class of your own write my_own.parts:Parity")
-        assert refusal(f"{section}.name=Parity").endswith("; for a class of your own write MODULE:Parity")
+        assert refused.endswith("; for a class of your own write my_own.parts:Parity, and pass --allow-import my_own.parts")
+        refused = refusal(f"{section}.name=GLR")
+        assert refused.endswith("; for a class of your own write MODULE:GLR, and pass --allow-import MODULE")
 
 
 def test_two_names_of_one_condition_are_refused():

@@ -254,8 +254,9 @@ def _check_device(packed: Packed, tokens: Tensor) -> None:
     except (torch.OutOfMemoryError, torch.AcceleratorError):  # of the device, and not of what runs on it
         raise
     except RuntimeError as error:
+        place = custom_checks.place(packed._path, error)
         raise UnfitModel(
-            f"model.name = {packed._path!r} works on the CPU and fails on {tokens.device} ({str(error).splitlines()[0]}): "
+            f"model.name = {packed._path!r} works on the CPU, but {place} fails on {tokens.device} ({str(error).splitlines()[0]}): "
             "make constants in __init__ with register_buffer, and other tensors in forward with torch.arange, zeros or full and "
             "device=tokens.device"
         ) from error

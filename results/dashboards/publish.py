@@ -33,8 +33,10 @@ class LiveRun:
     """The run of a study while it trains; `publish` then fills and closes it."""
 
     def __init__(self, mode: str, store: Store, run: Run, directory: str | os.PathLike[str] | None = None):
-        """Open it. StudyError where W&B refuses; the study's earlier offline runs are removed, as in `publish`."""
+        """Open it. StudyError where W&B refuses; offline, the study's earlier offline runs are removed, as in `publish`."""
         folder = _folder(store, directory)
+        if mode == "offline":
+            _remove_offline_runs(folder, store.study)
         self.mode = mode
         with _refusals(mode):
             self.open_run = _start(mode, folder, run)
@@ -65,7 +67,7 @@ def publish(
     Online the run is resumed. Nothing is sent where it says the same already; else tables and summary are replaced, and lines of history
     are never sent twice. Quantiles by step are a table until every planned replicate has ended, and history from then on.
     Offline runs lie in `directory`/wandb, by default in the study's folder of a local store, or in the current folder; earlier offline runs
-    of the study are removed there. W&B's own process writes the file's end, at the latest when this process exits, and sends again what
+    of the study are removed there, but online only once all is sent: W&B may refuse. W&B's own process writes the file's end, at the latest when this process exits, and sends again what
     was refused (429) or lost.
     live: the study's own run where it is open already; it is closed. written: called after each run.
     Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
@@ -77,7 +79,9 @@ def publish(
     rows = rows_of(store)
     planned = runs_of(store, runs, rows)
     first = next(planned)
-    folder = _folder(store, directory, None if live is None else Path(live.open_run.dir).parent)
+    folder, own = _folder(store, directory), None if live is None else Path(live.open_run.dir).parent
+    if mode == "offline":
+        _remove_offline_runs(folder, store.study, own)
     keep_history = mode == "offline" or rows.complete
     if live is None:
         where, count, started = _write_run(mode, folder, first, keep_history), 1, time.monotonic()
@@ -94,6 +98,8 @@ def publish(
         written()
         if count % 100 == 0:
             say(f"W&B: {count} runs written")
+    if mode == "online":
+        _remove_offline_runs(folder, store.study, own)
     return where
 
 
@@ -106,8 +112,8 @@ def sync_line(mode: str, where: str | None, study: str, runs: str) -> list[str]:
     return [f"  to send them: wandb sync {shlex.quote(str(Path(where).parent))}/offline-run-*-{study}-*"]
 
 
-def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | None = None) -> Path:
-    """Make the folder for W&B's files, and remove earlier offline runs of the study there, except `but`."""
+def _folder(store: Store, directory: str | os.PathLike[str] | None) -> Path:
+    """Make the folder that W&B's own folder, `wandb`, is to lie in."""
     with output_errors("the current folder"):
         folder = Path(directory if directory is not None else store.path() if store.is_local else os.getcwd())
     with output_errors(folder):
@@ -116,7 +122,6 @@ def _folder(store: Store, directory: str | os.PathLike[str] | None, but: Path | 
         raise StudyError(f"{folder / 'wandb'} is a symbolic link: remove it")
     if (folder / "wandb").is_file():
         raise StudyError(f"{folder / 'wandb'} is a file, and W&B writes into a folder of this name: remove it")
-    _remove_offline_runs(folder / "wandb", store.study, but)
     return folder
 
 
@@ -257,8 +262,9 @@ def _image(wandb: Any, figure: Any) -> Any:
         return wandb.Image(picture)
 
 
-def _remove_offline_runs(folder: Path, study: str, but: Path | None) -> None:
+def _remove_offline_runs(folder: Path, study: str, but: Path | None = None) -> None:
+    """Remove the offline runs of a study from `folder`/wandb, except `but`."""
     own = rf"{re.escape(study)}-([0-9a-f]{{1,16}}(-c\d+)?|[0-9a-z]{{1,16}}-s\d+)"
-    for run in folder.glob("offline-run-*"):
+    for run in (folder / "wandb").glob("offline-run-*"):
         if re.fullmatch(rf"offline-run-\d+_\d+-{own}", run.name) and run.resolve() != (but and but.resolve()):
             shutil.rmtree(run)

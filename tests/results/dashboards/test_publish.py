@@ -15,6 +15,7 @@ import pytest
 from launch.cli import main
 from results.claims import scoreboard
 from results.dashboards import dashboard_rows
+from results.dashboards import publish as publishing
 from results.dashboards.publish import project, publish
 from results.store.tables import commit, open_store, read, write_bytes
 from tests.results import synthetic
@@ -181,6 +182,23 @@ def test_a_refusal_says_what_to_correct(study, tmp_path, monkeypatch):
     (tmp_path / "there" / "wandb").write_text("mine")
     with pytest.raises(ValueError, match=r"wandb is a file, .*: remove it"):
         publish(study, "offline", tmp_path / "there")
+
+
+def test_an_offline_run_stays_until_all_is_sent(study, tmp_path, monkeypatch):
+    import wandb
+
+    where = Path(publish(study, "offline", tmp_path))
+
+    def refused(**_):
+        raise wandb.errors.UsageError("No API key configured.")
+
+    monkeypatch.setattr(wandb, "init", refused)
+    with pytest.raises(ValueError, match=r"No API key configured"):
+        publish(study, "online", tmp_path)
+    assert read_run(where)
+    monkeypatch.setattr(publishing, "_write_run", lambda *_: "https://wandb.example/run")
+    publish(study, "online", tmp_path)
+    assert not where.exists()
 
 
 def test_a_condition_whose_replicates_diverge_has_no_infinite_number(tmp_path):

@@ -25,8 +25,10 @@ def watch(store: str, study: str | None, every: float, once: bool) -> None:
 
     It shows packs by state, condition and node, the rate, failures and the end time. It reads only the store.
     """
+    from results.progress.watch import check_interval
     from results.progress.watch import watch as watch_stores
 
+    check_interval(every)
     named = [(store, name) for name in study_names(store, study)]
     if once:
         each_study(named, lambda part, name: watch_stores([open_study(part, name)], every, once, say))

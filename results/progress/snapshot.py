@@ -24,7 +24,7 @@ _FARTHEST_S = 10 * 365 * 86400.0  # an end time farther away is no estimate
 
 @dataclass(frozen=True)
 class Packs:
-    """Numbers of packs. committed: in the store. in_flight: with a checkpoint or a living lease. waiting, failed: of the newest plan."""
+    """Numbers of packs. committed: in the store, with a replicate of the newest plan. in_flight: with a checkpoint or a living lease. waiting, failed: of the newest plan."""
 
     committed: int
     in_flight: int
@@ -117,6 +117,7 @@ def snapshot(
     if manifest:
         failed &= planned
     packs = set(rows["pack"].unique().to_pylist())
+    own = rows.filter(pc.is_in(rows["key"], pa.array(sorted(planned), pa.string())))["pack"]
     if manifest and planned <= keys:  # what an earlier plan left is not on its way; packs that score a new set are
         flying = set(flying) & {name for name, _ in _planned(manifest)}
     conditions = _conditions(manifest, rows, failed)
@@ -131,7 +132,7 @@ def snapshot(
         len(manifest["replicates"]) if manifest else 0,
         len(keys - planned),
         len(failed),
-        _packs(manifest, keys, failed, packs, set(flying) - packs),
+        _packs(manifest, keys, failed, packs, set(flying) - packs, len(own.unique())),
         conditions,
         _nodes(rows, recent),
         recent.num_rows,
@@ -141,7 +142,9 @@ def snapshot(
     )
 
 
-def _packs(manifest: Manifest | None, keys: set[str], failed: set[str], done: set[str], flying: set[str]) -> Packs:
+def _packs(
+    manifest: Manifest | None, keys: set[str], failed: set[str], done: set[str], flying: set[str], committed: int
+) -> Packs:
     """Count packs by state; one that is neither committed nor in flight has failed if one of its replicates has, else it waits."""
     waiting = broken = 0
     if manifest:
@@ -152,7 +155,7 @@ def _packs(manifest: Manifest | None, keys: set[str], failed: set[str], done: se
                 lost = bool((states == 1).any())
                 broken += lost
                 waiting += not lost and not states.all()
-    return Packs(len(done), len(flying), waiting, broken)
+    return Packs(committed, len(flying), waiting, broken)
 
 
 def _planned(manifest: Manifest) -> Iterator[tuple[str, np.ndarray]]:

@@ -17,7 +17,7 @@ from results.store.filesystem import listing
 from results.store.manifest import FOLDER, Manifest, newest_manifest
 from results.store.parquet import COMPACTED, SUFFIX, read_file
 from results.store.schema import SCHEMAS
-from results.store.tables import Store, first_rows
+from results.store.tables import Store, check_there, first_rows
 from results.terminal import printable
 
 _MOST = 20  # most conditions or nodes in a table
@@ -36,9 +36,11 @@ class Follower:
         self._failures: tuple[list[_File], set[str]] = ([], set())
 
     def take(self) -> Snapshot:
-        """As `results.progress.snapshot.take`, with the same errors."""
+        """As `results.progress.snapshot.take`, with the same errors; StoreError also where a manifest was seen before and none is now."""
         plans = self._files(FOLDER)
         if plans != self._plan[0]:
+            if self._plan[1]:  # nothing removes manifests, so a folder without one has lost its mount, or was moved
+                check_there(self.store)
             newest = newest_manifest(self.store)
             self._plan = (plans, newest[1] if newest else None)
         failures = self._files("failures")
@@ -70,10 +72,9 @@ class Follower:
 def watch(stores: list[Store], every: float, once: bool, say: Callable[[str], None]) -> None:
     """Show the studies every `every` seconds until Ctrl-C, or once. A look that fails is shown, and the next one tries again.
 
-    ValueError, before anything is shown, unless `every` is from 0.1 to a day; with `once` also as `Follower.take`.
+    ValueError as `check_interval`, before anything is shown; with `once` also as `Follower.take`.
     """
-    if not 0.1 <= every <= _LONGEST_S:
-        raise StudyError(f"--every {every:g} must be at least 0.1 seconds, and at most {_LONGEST_S:,} (a day)")
+    check_interval(every)
     followers = [Follower(store) for store in stores]
     if once:
         for follower in followers:
@@ -86,6 +87,12 @@ def watch(stores: list[Store], every: float, once: bool, say: Callable[[str], No
                 time.sleep(every)
     except KeyboardInterrupt:
         return  # Ctrl-C is how a person leaves
+
+
+def check_interval(every: float) -> None:
+    """StudyError unless `every` is from 0.1 seconds to a day."""
+    if not 0.1 <= every <= _LONGEST_S:
+        raise StudyError(f"--every {every:g} must be at least 0.1 seconds, and at most {_LONGEST_S:,} (a day)")
 
 
 def lines(at: Snapshot) -> list[str]:

@@ -99,6 +99,33 @@ def test_a_look_that_fails_is_shown_and_the_next_one_tries_again(at, monkeypatch
     assert sum("2 of 3 replicates committed" in line for line in said) == 2
 
 
+def test_a_store_that_is_moved_away_is_said_to_be_away(at, monkeypatch):
+    said, looks = [], []
+
+    def sleep(seconds):
+        looks.append(seconds)
+        if len(looks) == 1:
+            os.rename(at.root, f"{at.root}.away")
+        elif len(looks) == 2:
+            assert said[-1] == f"quick: the store {at.root} is away: it shows no manifest of quick, which has one there"
+            os.rename(f"{at.root}.away", at.root)
+        else:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching.time, "sleep", sleep)
+    watch([at], 2.0, False, said.append)
+    assert sum("2 of 3 replicates committed" in line for line in said) == 2
+
+
+def test_packs_of_an_earlier_plan_are_not_counted(at):
+    write_manifest(at, json.dumps(manifest({"lstm": ["x", "y"]})).encode())
+    text = "\n".join(lines(take(at, manifest_of(at))))
+    assert "quick: 0 of 2 replicates committed; 2 other replicates" in text
+    assert "packs: 0 committed" in text
+    commit_pack(at, "p4", ["x", "z"], condition="lstm")
+    assert "packs: 1 committed" in "\n".join(lines(take(at, manifest_of(at))))
+
+
 def test_the_table_shows_names_as_they_are_and_says_what_it_leaves_out(at):
     from rich.console import Console
 
@@ -118,6 +145,15 @@ def test_no_interval_of_nothing(at):
     for every in (0.0, -1.0, float("nan"), float("inf"), 1e12):
         with pytest.raises(ValueError, match="must be at least"):
             watch([at], every, False, print)
+
+
+def test_a_wrong_interval_is_said_once_for_all_studies(at, capsys):
+    write_manifest(open_store(at.root, "slow"), json.dumps(manifest({"lstm": ["k"]})).encode())
+    with pytest.raises(SystemExit):
+        main(["watch", at.root, "--once", "--every", "0"])
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("must be at least") == 1
 
 
 def test_once_prints_one_look_and_failures_and_compact_say_what_they_did(at, capsys):

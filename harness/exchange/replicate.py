@@ -118,8 +118,8 @@ def find(store: Store, key: str, step: int | None = None) -> Kept:
                 raise StudyError(f"{key} is an experiment: it has no model, and kept no arrays")
             refuse_language_model(json.loads(config), key)
         raise StudyError(
-            f"the weights of {key} were not kept: manyseeds rerun STORE {key[:8]} --keep weights trains it again and checks it "
-            "(keep=tail(n) keeps the worst alone)"
+            f"the weights of {key} were not kept: manyseeds rerun {store.shell_word} {key[:8]} --keep weights trains it again and keeps "
+            "them"
         )
     steps = artifacts.steps_of(store, key, stages[-1])
     if step is not None and step not in steps:

@@ -211,7 +211,8 @@ def _prepared(store: Store, row: Row, wanted: Wanted) -> tuple[ScoredSet, Condit
             raise StudyError(f"the study {store.study} has another set called {asked.name}: give another --name")
     if not stages_of(store, row["key"]):
         raise StudyError(
-            f"the weights of {row['key']} were not kept: manyseeds rerun STORE {row['key'][:8]} --keep weights makes them again"
+            f"the weights of {row['key']} were not kept: manyseeds rerun {store.shell_word} {row['key'][:8]} --keep weights trains it "
+            "again and keeps them"
         )
     return ScoredSet(asked.name, task, asked.sequences, None, digest), condition
 

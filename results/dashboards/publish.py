@@ -67,8 +67,8 @@ def publish(
     Online the run is resumed. Nothing is sent where it says the same already; else tables and summary are replaced, and lines of history
     are never sent twice. Quantiles by step are a table until every planned replicate has ended, and history from then on.
     Offline runs lie in `directory`/wandb, by default in the study's folder of a local store, or in the current folder; earlier offline runs
-    of the study are removed there, but online only once all is sent: W&B may refuse. W&B's own process writes the file's end, at the latest when this process exits, and sends again what
-    was refused (429) or lost.
+    of the study are removed there, but online only once all is sent: W&B may refuse. W&B's own process writes the file's end, at the
+    latest when this process exits, and sends again what was refused (429) or lost.
     live: the study's own run where it is open already; it is closed. written: called after each run.
     Raises ValueError for an unknown mode, a study without a manifest, too many runs and where W&B refuses.
     """

@@ -24,7 +24,7 @@ _FARTHEST_S = 10 * 365 * 86400.0  # an end time farther away is no estimate
 
 @dataclass(frozen=True)
 class Packs:
-    """Numbers of packs. committed: in the store, with a replicate of the newest plan. in_flight: with a checkpoint or a living lease. waiting, failed: of the newest plan."""
+    """Numbers of packs. committed, waiting, failed: with a replicate of the newest plan. in_flight: with a checkpoint or a living lease."""
 
     committed: int
     in_flight: int

@@ -130,7 +130,7 @@ def test_what_was_not_kept_says_how_to_make_it(store, capsys):
     key = next(row["key"] for row in committed(store).to_pylist() if row["key"] not in kept(store))
     with pytest.raises(SystemExit):
         evaluate(store, key, "p_ignore=0.5 sequences=5")
-    assert "manyseeds rerun STORE" in capsys.readouterr().err
+    assert f"manyseeds rerun {store.shell_word} " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

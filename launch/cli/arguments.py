@@ -180,8 +180,27 @@ def study_names(uri: str, study: str | None) -> list[str]:
     if not names:
         raise no_study(uri)
     if study and study not in names:
-        raise StudyError(f"there is no study {study!r} in {public(uri)}; studies: {', '.join(names)}")
+        raise unknown_study(study, names, public(uri))
     return [study] if study else names
+
+
+def unknown_study(study: str, names: Sequence[str], where: str) -> StudyError:
+    """The error where no store at `where` has a study of this name. A study file is told the name that its study is stored under."""
+    from results.errors import nearest
+
+    stored = _stored_name(study)
+    meant = f"; the study of {study} is stored as {stored}" if stored in names else nearest(study, names)
+    return StudyError(f"there is no study {study!r} in {where}; studies: {', '.join(names)}{meant}")
+
+
+def _stored_name(study: str) -> object:
+    """The name that a study file of the project, or at this path, gives to its study; None where there is no such file."""
+    from harness.study.tree import read_file
+
+    try:
+        return read_file(study_path(study)).get("name")
+    except StudyError:
+        return None
 
 
 def each_study(named: Sequence[tuple[str, str]], show: Callable[[str, str], None], apart: bool = False) -> None:
@@ -233,5 +252,5 @@ def stores_of(uri: str, study: str | None) -> list[str]:
     chosen = [store for store in holding if study is None or study in studies(store)]
     if not chosen:
         names = sorted({name for store in holding for name in studies(store)})
-        raise StudyError(f"there is no study {study!r} in the stores of {public(uri)}; studies: {', '.join(names)}")
+        raise unknown_study(study, names, f"the stores of {public(uri)}")
     return chosen

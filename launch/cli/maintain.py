@@ -5,7 +5,7 @@ import sys
 import click
 from click.shell_completion import get_completion_class
 
-from launch.cli.arguments import ALLOW, each_study, open_study, store_study, store_study_key, study_names
+from launch.cli.arguments import ALLOW, each_study, open_study, store_study, store_study_key, study_names, unknown_study
 from results.errors import StudyError
 from results.terminal import say
 
@@ -33,7 +33,7 @@ def merge(into: str, others: tuple[str, ...], study: str | None, keep_one: bool)
     held = {other: study_names(other, None) for other in others}  # refuses a mistyped store before anything is copied
     names = sorted({name for there in held.values() for name in there})
     if study and study not in names:
-        raise StudyError(f"there is no study {study!r} in {' or '.join(map(public, others))}; studies: {', '.join(names)}")
+        raise unknown_study(study, names, " or ".join(map(public, others)))
     for name in [study] if study else names:
         sources = [open_study(other, name) for other, there in held.items() if name in there]
         merged = open_study(into, name)
@@ -110,6 +110,8 @@ def evaluate(store: str, study: str | None, key: str, definition: str, name: str
     """
     from harness.replicates.rescore import show
 
+    if "=" in key:  # the shell has split the fields of --set into words
+        raise StudyError(f"{key!r} is not a key: put the fields of --set into quotes, as in --set '{definition} {key}'")
     show([open_study(store, each) for each in study_names(store, study)], key, definition, name, device, write, say)
 
 

@@ -437,8 +437,26 @@ def test_a_study_is_found_in_a_folder_of_stores(command, tmp_path):
     status, said, _ = command("report", str(tmp_path / "stores"), "fflm-lstm", "--out", str(tmp_path / "page"))
     assert (status, said) == (0, f"{tmp_path / 'page' / 'index.html'}\n")
     _, _, problem = command("report", str(tmp_path / "stores"), "fflm-lstn")
-    expected = f"there is no study 'fflm-lstn' in the stores of {tmp_path / 'stores'}; studies: fflm-lstm, fflm-two-layer\n"
-    assert problem == f"error: {expected}"
+    expected = f"there is no study 'fflm-lstn' in the stores of {tmp_path / 'stores'}; studies: fflm-lstm, fflm-two-layer"
+    assert problem == f"error: {expected}; did you mean fflm-lstm?\n"
+
+
+@pytest.mark.parametrize("study", ["flipflop/lstm", str(ROOT / "launch/studies/flipflop/lstm.yaml")])
+def test_the_name_of_a_study_file_is_answered_with_the_name_in_the_store(command, study):
+    store = ROOT / "docs/studies/flipflop/fflm-lstm"
+    _, _, problem = command("status", str(store.parent), study)
+    expected = f"there is no study {study!r} in {store.parent}; studies: "
+    assert problem.startswith(f"error: {expected}")
+    assert problem.endswith(f"; the study of {study} is stored as fflm-lstm\n")
+
+
+def test_fields_of_a_set_without_quotes_are_said_to_need_them(command, tmp_path):
+    status, _, problem = command("evaluate", str(tmp_path), "all", "--set", "p_ignore=0.99", "sequences=2000")
+    assert (status, problem) == (
+        2,
+        "error: 'sequences=2000' is not a key: put the fields of --set into quotes, as in --set 'p_ignore=0.99 "
+        "sequences=2000'\n",
+    )
 
 
 def test_claims_of_a_folder_of_stores_are_those_of_its_stores(tmp_path, capsys):

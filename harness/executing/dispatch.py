@@ -106,9 +106,9 @@ class Dispatch:
                 self._others.add(pack.id)
         if self._elsewhere and not self._said:
             self._said = True
-            count = f"{len(self._elsewhere)} packs are" if len(self._elsewhere) > 1 else "one pack is"
+            count, them = (f"{len(self._elsewhere)} packs are", "them") if len(self._elsewhere) > 1 else ("one pack is", "it")
             self.progress.say(
-                f"{count} run by another driver of this study: waiting until it commits them or its leases expire"
+                f"{count} run by another driver of this study: waiting until that driver commits {them} or its leases expire"
             )
         return None
 

@@ -70,7 +70,9 @@ def _say_what_is_done(prepared: Prepared, say: Callable[[str], None]) -> None:
     if bare:
         have = f"{counted(len(bare), 'committed replicate')} {'has' if len(bare) == 1 else 'have'}"
         again = f"manyseeds rerun {prepared.store.shell_word} {bare[0][:8]} --keep weights"
-        say(f"  keep={study.keep} applies to what is trained from now on, and {have} no weights: {again} makes those of one again")
+        say(
+            f"  keep={study.keep} applies to what is trained from now on, and {have} no weights: {again} makes those of one again"
+        )
 
 
 def _say_how_it_runs(prepared: Prepared, say: Callable[[str], None]) -> None:

@@ -250,7 +250,7 @@ def stores_of(uri: str, study: str | None) -> list[str]:
     if not holding:
         raise no_study(uri)
     chosen = [store for store in holding if study is None or study in studies(store)]
-    if not chosen:
+    if study is not None and not chosen:
         names = sorted({name for store in holding for name in studies(store)})
         raise unknown_study(study, names, f"the stores of {public(uri)}")
     return chosen

@@ -97,6 +97,8 @@ def load(
     null where a replicate lacks one.
     Rows and files that conditions and filters leave out are not read where the format allows it.
 
+    If nothing fits, a UserWarning names the value of `set`, `condition` or `metric` that no row has, such as a mistyped one.
+
     Raises StudyError or StoreError with one sentence.
     """
     own, beside, wanted = _columns(table, columns, conditions)
@@ -130,6 +132,8 @@ def load(
     else:
         winning = None if table == "failures" else _counting(opened, read(opened, "replicates", ROW), planned)
         rows, configs = read(opened, table, needed, filter, winning), None
+    if not rows.num_rows:
+        _warn_of_unknown_values(opened, table, conditions)
     rows = rows.select(wanted)
     return LoadedRows(rows if configs is None else _with_settings(opened, rows, configs, config))
 
@@ -164,6 +168,30 @@ def _counting(store: Store, replicates: pa.Table, planned: bool) -> pa.Table:
             stacklevel=3,
         )
     return own
+
+
+def _warn_of_unknown_values(store: Store, table: str, conditions: Options) -> None:
+    """Warn the caller of `load`, which found no row, of each name that neither the newest plan nor any row of the study has."""
+    newest = newest_manifest(store)
+    for column in (name for name in ("set", "condition", "metric") if name in conditions):
+        value, source = conditions[column], table if column in SCHEMAS[table].names else "replicates"
+        wanted = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
+        known = dict.fromkeys(_planned_names(newest[1], column) if newest else ())
+        known |= dict.fromkeys(read(store, source, [column])[column].unique().to_pylist())
+        for name in wanted:
+            if known and name not in known:
+                listed = ", ".join(str(other) for other in known if other is not None)
+                warnings.warn(
+                    f"{store.study} has no rows with {column}={name!r}; values of {column}: {listed}{nearest(name, map(str, known))}",
+                    stacklevel=3,
+                )
+
+
+def _planned_names(manifest: Options, column: str) -> list[str]:
+    """The names that a plan has in a column: its evaluation sets, its conditions, or none."""
+    if column == "condition":
+        return [condition["name"] for condition in manifest["conditions"]]
+    return list(manifest["sets"]) if column == "set" else []
 
 
 def _expression(table: str, filters: pc.Expression | Sequence[Any] | None, conditions: Options) -> pc.Expression | None:

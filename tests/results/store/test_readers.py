@@ -238,7 +238,8 @@ def test_a_store_without_a_plan_is_loaded_whole(changed):
 
 def test_a_setting_of_other_rows_is_null_or_leaves_no_rows(study):
     """`model.layers` stands in the newest plan alone, and no row is of the set `none such`."""
-    rows = results.load(study.root, set="none such", config="model.layers")
+    with pytest.warns(UserWarning, match="no rows with set='none such'"):
+        rows = results.load(study.root, set="none such", config="model.layers")
     assert (rows.num_rows, rows.column_names[-1]) == (0, "model.layers")
 
 
@@ -247,9 +248,28 @@ def test_a_null_and_several_values_are_conditions_too(study):
     assert diverged["key"].to_pylist() == ["d"]
     either = results.load(study.root, key=["a", "c"], set="sparse", filters=(pc.field("errors") >= 0))
     assert set(either["key"].to_pylist()) == {"a", "c"}
-    assert results.load(study.root, condition="none such").num_rows == 0
     number = results.load(study.root, key="a", set="sparse")["errors"][0].as_py()
     assert {"a", "d"} <= set(results.load(study.root, errors=[None, number])["key"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("conditions", "warned"),
+    [
+        ({"set": "dens"}, [r"no rows with set='dens'; values of set: .*sparse.*; did you mean dense\?$"]),
+        ({"set": ["dense", "x"], "condition": "LSTM"}, ["set='x'", "condition='LSTM'; values of condition: "]),
+        ({"metric": "reed"}, [r"did you mean read\?$"]),
+    ],
+)
+def test_a_name_that_no_row_has_is_warned_of(study, conditions, warned):
+    with pytest.warns(UserWarning, match="has no rows with") as caught:
+        assert results.load(study.root, **conditions).num_rows == 0
+    for warning, sentence in zip(caught, warned, strict=True):
+        assert re.search(sentence, str(warning.message))
+        assert warning.filename == __file__
+
+
+def test_a_known_name_without_rows_is_not_warned_of(study):
+    assert results.load(study.root, set="dense", step=10**6).num_rows == 0
 
 
 def test_a_range_or_an_array_stands_for_its_values(study):

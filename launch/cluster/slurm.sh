@@ -21,6 +21,10 @@ if [[ $# -eq 0 || $1 == *=* || $1 == -* ]]; then
 fi
 
 python=${PYTHON:-$PWD/.venv/bin/python}
+if [[ ! -x $python ]]; then
+  echo "there is no $python: type sbatch in the root of the repository, where .venv is, or give PYTHON=<interpreter>" >&2
+  exit 2
+fi
 ray=$(dirname "$python")/ray
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 ip=${HEAD_IP:-$(hostname -I | cut -d' ' -f1)}

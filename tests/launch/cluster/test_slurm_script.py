@@ -119,6 +119,13 @@ def test_a_cancelled_job_is_not_queued_again(tmp_path):
     assert not any("requeue" in call for call in _calls(tmp_path))
 
 
+def test_a_job_from_another_folder_says_where_to_type_it(tmp_path):
+    script = subprocess.run(["bash", SCRIPT, "flipflop/lstm"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert script.returncode == 2
+    expected = f"there is no {tmp_path}/.venv/bin/python: type sbatch in the root of the repository"
+    assert script.stderr.startswith(expected)
+
+
 @pytest.mark.parametrize("words", [(), ("store=/shared/runs",), ("--allow-import", "mine", "mine.yaml")])
 def test_a_job_that_names_no_study_ends_before_a_cluster_is_started(words, tmp_path):
     process = _start(tmp_path, "0", *words)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from results.errors import DamagedFile, StoreError, StudyError
+from results.errors import DamagedFile, StoreError, StudyError, nearest
 from results.terminal import say
 
 _Command = TypeVar("_Command", bound=Callable[..., object] | click.Command)
@@ -186,8 +186,6 @@ def study_names(uri: str, study: str | None) -> list[str]:
 
 def unknown_study(study: str, names: Sequence[str], where: str) -> StudyError:
     """The error where no store at `where` has a study of this name. A study file is told the name that its study is stored under."""
-    from results.errors import nearest
-
     stored = _stored_name(study)
     meant = f"; the study of {study} is stored as {stored}" if stored in names else nearest(study, names)
     return StudyError(f"there is no study {study!r} in {where}; studies: {', '.join(names)}{meant}")

@@ -5,6 +5,7 @@ that is no such mapping.
 """
 
 import copy
+import difflib
 import itertools
 import math
 import re
@@ -17,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from harness.study.limits import MOST_STEPS
 from harness.study.safe_yaml import MOST_BYTES, read_yaml, refuse_odd_yaml
-from results.errors import StudyError, nearest
+from results.errors import StudyError
 from results.plain_values import Options, Tree, Value
 from results.store.filesystem import public_override, reason
 
@@ -30,8 +31,9 @@ _ITEM = re.compile(r"0|[1-9][0-9]*")  # of a list, as a key
 def read_file(path: Path) -> Tree:
     """The mapping of a YAML file. StudyError also where there is no such file."""
     if not path.is_file():
-        there = [file.name for file in path.parent.glob("*.y*ml")]
-        raise StudyError(f"there is no study file {path}: give the path of a YAML file{nearest(path.name, there)}")
+        there = {file.stem: file for file in sorted(path.parent.glob("*.y*ml"))}
+        meant = [f"; did you mean {there[stem]}?" for stem in difflib.get_close_matches(path.stem, there, n=1)]
+        raise StudyError(f"there is no study file {path}: give the path of a YAML file{''.join(meant)}")
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)

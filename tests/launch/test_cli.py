@@ -128,7 +128,9 @@ def test_a_missing_file_is_refused(command):
 
 def test_a_file_that_is_called_nearly_so_is_named(command, tmp_path):
     (tmp_path / "tails.yaml").touch()
-    assert command("run", str(tmp_path / "tails.yml"))[2].endswith("give the path of a YAML file; did you mean tails.yaml?\n")
+    (tmp_path / "b.yaml").touch()
+    assert command("run", str(tmp_path / "tails.yml"))[2].endswith(f"of a YAML file; did you mean {tmp_path / 'tails.yaml'}?\n")
+    assert command("run", str(tmp_path / "depth.yaml"))[2].endswith("give the path of a YAML file\n")
 
 
 @pytest.mark.parametrize(

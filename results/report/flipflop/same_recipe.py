@@ -23,10 +23,9 @@ Pairs = list[tuple[float, float]]  # of each replicate: its error rate on KNOWN 
 
 
 def pairs_of(store: str, study: str, condition: str) -> Pairs:
-    columns = ["init_seed", "set", "step", "errors", "count"]
-    rows = results.load(
-        store, study, "evaluations", columns=columns, condition=condition, set=[KNOWN, SPARSE], weights="raw"
-    ).to_pylist()
+    columns = ["condition", "init_seed", "set", "step", "errors", "count"]
+    scored = results.load(store, study, "evaluations", columns=columns, set=[KNOWN, SPARSE], weights="raw").to_pylist()
+    rows = [row for row in scored if row["condition"] == condition]
     last = max((row["step"] for row in rows), default=0)
     rates = {(row["init_seed"], row["set"]): row["errors"] / row["count"] for row in rows if row["step"] == last}
     seeds = sorted({seed for seed, _ in rates})

@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayError
 
 POLL_S = 1.0  # between notes of a pack, and looks of its driver
+_ANSWER_S = 0.1  # between looks whether a note is answered
 
 
 class Board:
@@ -49,7 +50,8 @@ class Link:
         self._step = 0
         self._said: list[str] = []
         self._asked: Any = board.note.remote(run, 0, [])  # at once: the pack has begun, whatever becomes of it
-        self._last = time.monotonic()
+        self._noted = time.monotonic()
+        self._look = self._noted + _ANSWER_S  # when to look for the answer, or to note again
         self._stop = self._ended = False
 
     def report(self, step: int) -> None:
@@ -69,15 +71,15 @@ class Link:
 
     def should_stop(self) -> bool:
         now = time.monotonic()
-        if now - self._last < POLL_S:
+        if now < self._look:
             return self._stop or self._ended
-        self._last = now
+        self._look = now + _ANSWER_S
         if self._asked is None:
             said, self._said = self._said, []
-            self._asked = self._board.note.remote(self._run, self._step, said)
+            self._asked, self._noted = self._board.note.remote(self._run, self._step, said), now
         elif ray.wait([self._asked], timeout=0)[0]:
             # a board that is gone is started again, or went with its driver, which ends this worker too
             with contextlib.suppress(RayError):
                 self._stop = ray.get(self._asked)
-            self._asked = None
+            self._asked, self._look = None, self._noted + POLL_S
         return self._stop or self._ended

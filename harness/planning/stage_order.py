@@ -63,5 +63,5 @@ def refuse_lost(plan: Plan, store: Store) -> None:
         )
     each = ", each of them" if len(lost) > 1 else ""
     raise StudyError(
-        f"{what}: make {them} again with manyseeds rerun STORE {key[:8]} --keep weights{each}, or use another store"
+        f"{what}: make {them} again with manyseeds rerun {store.shell_word} {key[:8]} --keep weights{each}, or use another store"
     )

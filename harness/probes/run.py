@@ -78,7 +78,7 @@ def _suited(stores: Sequence[Store], probe: str) -> list[tuple[Store, Row]]:
     if not chosen:
         raise StudyError(
             f"no replicate of {studies} has kept weights: run a study with keep: all or keep: tail(n), "
-            "or manyseeds rerun STORE KEY --keep weights"
+            f"or manyseeds rerun {stores[0].shell_word} KEY --keep weights"
         )
     suited = [(store, row) for store, row in chosen if row["status"] == "finished" and suits(probe, condition_of(row))]
     if not suited:

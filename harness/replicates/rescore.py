@@ -162,8 +162,8 @@ def show(
         chosen += [(store, keys)] if keys else []
     if not chosen:
         raise StudyError(
-            "no replicate of these studies has weights of a model: for one that was trained, manyseeds rerun STORE KEY --keep weights "
-            "makes them again"
+            "no replicate of these studies has weights of a model: for one that was trained, "
+            f"manyseeds rerun {stores[0].shell_word} KEY --keep weights makes them again"
         )
     harness.machine.device.prepare(torch_device)
     for store, keys in chosen[:1] if full else chosen:

@@ -266,7 +266,10 @@ def typed(node: Options, key: str, kind: type, default: Value, prefix: str = "")
     value = node.get(key, default)
     if type(value) is not kind:
         kinds = {list: "a list, such as [a, b]", bool: "true or false"}
-        raise StudyError(f"{prefix}{key} = {value!r} must be {kinds.get(kind, 'a word or a sentence')}")
+        wanted = kinds.get(kind, "a word or a sentence")
+        if value is None:
+            raise StudyError(f"{prefix}{key} is empty: write {wanted}, or leave it out")
+        raise StudyError(f"{prefix}{key} = {value!r} must be {wanted}")
     return value
 
 

@@ -77,7 +77,8 @@ def undamaged(store: Store, where: str) -> bytes:
     content = read_file(store.filesystem, where)
     if state(content) == "damaged":
         raise DamagedFile(
-            f"{where} is damaged: delete it, and manyseeds rerun STORE {where.split('/')[-3][:12]} --keep weights makes it again"
+            f"{where} is damaged: delete it, and manyseeds rerun {store.shell_word} {where.split('/')[-3][:12]} --keep weights "
+            "makes it again"
         )
     return content
 

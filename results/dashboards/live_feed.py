@@ -44,9 +44,15 @@ def _folder(tensorboard: str, study: str) -> Path:
         )
     folder = Path(tensorboard).expanduser().absolute()
     there = next(path for path in (folder / study, folder, *folder.parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        why = "can't be written" if there.is_dir() else "is no folder"
-        raise StudyError(f"tensorboard = {tensorboard}: {there} {why}; name another folder, or leave tensorboard out")
+    why = "" if there.is_dir() else f"{there} is no folder"
+    try:
+        (folder / study).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = why or f"no folder can be made in {there} ({error.strerror})"
+    if not why and not os.access(folder / study, os.W_OK | os.X_OK):
+        why = f"{there} can't be written"
+    if why:
+        raise StudyError(f"tensorboard = {tensorboard}: {why}; name another folder, or leave tensorboard out")
     return folder
 
 

@@ -66,7 +66,7 @@ def arrays(
             for array in expected:
                 if array not in by_name:
                     raise DamagedFile(
-                        f"{_path(opened, row['key'], step)} lacks the array {array!r}: delete it; {_cure(row['key'])}"
+                        f"{_path(opened, row['key'], step)} lacks the array {array!r}: delete it; {_cure(opened, row['key'])}"
                     )
                 yield KeptArray(row["condition"], row["init_seed"], row["key"], step, array, by_name[array])
 
@@ -75,17 +75,17 @@ def _path(store: Store, key: str, step: int) -> str:
     return store.shared("artifacts", key, "0", f"{step}.safetensors")
 
 
-def _cure(key: str) -> str:
-    return f"manyseeds rerun STORE {key[:12]} --keep weights makes it again"
+def _cure(store: Store, key: str) -> str:
+    return f"manyseeds rerun {store.shell_word} {key[:12]} --keep weights makes it again"
 
 
 def _file(store: Store, key: str, step: int) -> dict[str, NDArray[Any]]:
     """The arrays by name in the file of a replicate's step."""
     where = _path(store, key, step)
     if not info_of(store.filesystem, where).is_file:
-        raise DamagedFile(f"{where}, which holds arrays of a replicate, is gone: {_cure(key)}")
+        raise DamagedFile(f"{where}, which holds arrays of a replicate, is gone: {_cure(store, key)}")
     data = content(store.filesystem, where)
-    damaged = DamagedFile(f"{where} is damaged, or of another replicate: delete it; {_cure(key)}")
+    damaged = DamagedFile(f"{where} is damaged, or of another replicate: delete it; {_cure(store, key)}")
     if state(data) != "whole":
         raise damaged
     try:

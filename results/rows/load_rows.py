@@ -97,7 +97,7 @@ def load(
     null where a replicate lacks one.
     Rows and files that conditions and filters leave out are not read where the format allows it.
 
-    If nothing fits, a UserWarning names the value of `set`, `condition` or `metric` that no row has, such as a mistyped one.
+    A UserWarning names each value of `set`, `condition` or `metric` that no row has, such as a mistyped one.
 
     Raises StudyError or StoreError with one sentence.
     """
@@ -132,8 +132,7 @@ def load(
     else:
         winning = None if table == "failures" else _counting(opened, read(opened, "replicates", ROW), planned)
         rows, configs = read(opened, table, needed, filter, winning), None
-    if not rows.num_rows:
-        _warn_of_unknown_values(opened, table, conditions)
+    _warn_of_unknown_values(opened, table, conditions, found=rows.num_rows > 0)
     rows = rows.select(wanted)
     return LoadedRows(rows if configs is None else _with_settings(opened, rows, configs, config))
 
@@ -170,13 +169,18 @@ def _counting(store: Store, replicates: pa.Table, planned: bool) -> pa.Table:
     return own
 
 
-def _warn_of_unknown_values(store: Store, table: str, conditions: Options) -> None:
-    """Warn the caller of `load`, which found no row, of each name that neither the newest plan nor any row of the study has."""
+def _warn_of_unknown_values(store: Store, table: str, conditions: Options, found: bool) -> None:
+    """Warn the caller of `load` of each name that neither the newest plan nor any row of the study has.
+
+    found: whether any row fits; then a name that stands alone has rows, and only lists are looked through.
+    """
     newest = newest_manifest(store)
     for column in (name for name in ("set", "condition", "metric") if name in conditions):
         value, source = conditions[column], table if column in SCHEMAS[table].names else "replicates"
         wanted = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
         known = dict.fromkeys(_planned_names(newest[1], column) if newest else ())
+        if (found and len(wanted) < 2) or known.keys() >= set(wanted):
+            continue
         known |= dict.fromkeys(read(store, source, [column])[column].unique().to_pylist())
         for name in wanted:
             if known and name not in known:

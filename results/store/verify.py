@@ -31,13 +31,13 @@ _AGAIN = "run the study again: what was in it is trained anew"
 _CURES = {
     "replicates": f"delete it and {_AGAIN}",
     **dict.fromkeys(["evaluations", "profiles", "curves"], "delete it and replicates/{name}, and " + _AGAIN),
-    "probes": "delete it and run manyseeds probe again",
+    "probes": "delete it and run manyseeds probe {store} again",
     "failures": "delete it: it tells of failed attempts alone, and the replicates that failed are then trained again",
-    "rescored": "delete it and run manyseeds evaluate again",
-    "glitches": "delete it and run manyseeds glitches again",
+    "rescored": "delete it and run manyseeds evaluate {store} again",
+    "glitches": "delete it and run manyseeds glitches {store} again",
     MANIFESTS: "delete it and run the study again, which writes its plan anew",
     "checkpoints": "delete it: a run passes over it",
-    "artifacts": "delete it; manyseeds rerun STORE {key} --keep weights makes it again",
+    "artifacts": "delete it; manyseeds rerun {store} {key} --keep weights makes it again",
 }
 _WRONG = {"damaged": "is damaged", "two copies": "holds its rows twice, and its two copies differ"}
 
@@ -125,7 +125,7 @@ def _check_files(store: Store, kind: str, folder: str, pattern: re.Pattern[str],
                 verified.example = verified.example or path
             if seen in _WRONG:
                 key = path.split("/")[-3][:12] if kind == "artifacts" else ""
-                cure = _CURES[kind].format(name=path.rpartition("/")[2], key=key)
+                cure = _CURES[kind].format(name=path.rpartition("/")[2], store=store.shell_word, key=key)
                 verified.damage.append((f"{path} {_WRONG[seen]}", cure))
 
 

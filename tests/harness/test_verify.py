@@ -160,7 +160,8 @@ def test_damaged_weights_are_refused_by_their_readers(full):
     path = _paths(full)["artifacts"]
     path.write_bytes(_flipped(path.read_bytes(), 8 * path.stat().st_size - 1))
     with pytest.raises(
-        DamagedFile, match=r"200\.safetensors is damaged: delete it, and manyseeds rerun STORE aaaaaaaaaaaa --keep weights"
+        DamagedFile,
+        match=rf"200\.safetensors is damaged: delete it, and manyseeds rerun {full.shell_word} aaaaaaaaaaaa --keep weights",
     ):
         artifacts.data(full, KEY, 0, 200)
 

@@ -46,7 +46,7 @@ def rows_of(stores: Sequence[Store], key: str) -> list[tuple[Store, Row]]:
     if not rows:
         raise StudyError(
             f"no replicate of {', '.join(store.study for store in stores)} is a finished one of the task flipflop with kept weights: "
-            "run a study with keep: all or keep: tail(n), or manyseeds rerun STORE KEY --keep weights"
+            f"run a study with keep: all or keep: tail(n), or manyseeds rerun {stores[0].shell_word} KEY --keep weights"
         )
     return rows
 

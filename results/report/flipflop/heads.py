@@ -71,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             over_steps(read(store, "probes")), as_planned(store, committed(store)).to_pylist(), options.steps == "all"
         )
         if not lines:
-            raise StudyError(f"study {options.study} has no rows of heads: manyseeds probe STORE --probe heads adds them")
+            raise StudyError(
+                f"study {options.study} has no rows of heads: manyseeds probe {store.shell_word} {options.study} --probe heads "
+                "adds them"
+            )
     except (StudyError, StoreError) as error:
         say(f"error: {error}", err=True)
         return 2

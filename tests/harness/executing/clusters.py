@@ -12,7 +12,7 @@ from benchmarks.chaos.ports import held_port
 
 ROOT = Path(__file__).parents[3]
 # two packs at once, long enough to be stopped in the midst of them on a fast machine, and two that are not waited for
-SLOW = ("conditions.transformer.train.steps=1500", "replicates=2", "pack.size=1")
+SLOW = ("conditions.transformer.train.steps=4000", "replicates=2", "pack.size=1")
 
 
 def environment_without_ray(**more):

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -57,12 +58,12 @@ def test_killed_drivers_and_workers_change_no_row(study, tmp_path, whole):
     assert tables(store) == whole
 
 
-# the command line that says at once how far it is, and makes no report
+# the command line that hears and says at once how far it is, and makes no report
 TOLD = """
 import sys
-import harness.executing.progress as progress, harness.run, harness.planning.throughput
+import harness.executing.cluster as cluster, harness.executing.progress as progress, harness.run, harness.planning.throughput
 harness.planning.throughput._BUDGET_S = 0.0
-progress._FIRST_LINES_S = progress._LINE_S = 0.1
+cluster.POLL_S = progress._FIRST_LINES_S = progress._LINE_S = 0.1
 harness.run._report = lambda store: ["report: none"]
 from launch.cli import main
 main(sys.argv[1:])
@@ -80,8 +81,15 @@ def test_ctrl_c_saves_what_runs_and_the_same_command_goes_on(study, tmp_path, wh
     """On a Ray of the command's own, and then on a cluster, where its workers are killed in the midst of their steps."""
     store = tmp_path / "runs"
     driver = start_study(study, store, *SLOW, code=TOLD)
-    next(_steps(driver))  # a pack is in the midst of its steps
+    next(_steps(driver))  # a pack is in the midst of its steps, and held there until the driver has asked it to stop
+    slots = slot_processes(driver.pid)
+    for slot in slots:
+        os.kill(slot, signal.SIGSTOP)
     driver.send_signal(signal.SIGINT)
+    next(line for line in driver.stdout if line.startswith("stopping: "))
+    time.sleep(1)  # ten looks of the driver
+    for slot in slots:
+        os.kill(slot, signal.SIGCONT)
     output, _ = driver.communicate(timeout=240)
     assert driver.returncode == 130, output
     assert "the same command goes on" in output

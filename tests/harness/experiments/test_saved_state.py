@@ -228,7 +228,9 @@ def test_a_damaged_array_is_refused_and_found_and_made_again(whole, tmp_path):
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
     path.write_bytes(data)
-    with pytest.raises(DamagedFile, match=rf"3.safetensors is damaged, .*manyseeds rerun STORE {key[:12]} --keep weights"):
+    with pytest.raises(
+        DamagedFile, match=rf"3.safetensors is damaged, .*manyseeds rerun {store.shell_word} {key[:12]} --keep weights"
+    ):
         kept(tmp_path / "runs")
     assert any("3.safetensors is damaged" in what for what, _ in verify(store).damage)
     path.unlink()

@@ -200,7 +200,7 @@ def test_nothing_follows_a_parent_that_diverged(no_report, tmp_path):
 def test_weights_that_a_stage_needs_are_kept_or_missed_in_one_sentence(whole, no_report, tmp_path):
     status, root = _run(tmp_path, "store", "only=[warm]", "conditions.warm.stages=null")
     assert status == 0
-    with pytest.raises(ValueError, match=r"^3 replicates .*weights .* manyseeds rerun STORE"):
+    with pytest.raises(ValueError, match=rf"^3 replicates .*weights .* manyseeds rerun {root} [0-9a-f]{{8}} --keep weights"):
         _run(tmp_path)
     for key in committed(open_store(root, "chained"))["key"].to_pylist():
         assert rerun(open_store(root, "chained"), key, keep=True, device="cpu").agrees

@@ -273,6 +273,8 @@ def test_a_folder_that_cannot_hold_event_files_is_refused_before_a_study_starts(
     (tmp_path / "file").touch()
     with pytest.raises(StudyError, match=r"tensorboard = .*file: .*file is no folder; name another"):
         LiveFeed(str(tmp_path), "quick", "off", tensorboard=str(tmp_path / "file"))
+    with pytest.raises(StudyError, match=r"tensorboard = /proc/x: no folder can be made in /proc \(.*\); name another"):
+        LiveFeed(str(tmp_path), "quick", "off", tensorboard="/proc/x")
     with pytest.raises(StudyError, match="must be a folder of this machine"):
         LiveFeed(str(tmp_path), "quick", "off", tensorboard="s3://bucket/events")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -268,6 +268,12 @@ def test_a_name_that_no_row_has_is_warned_of(study, conditions, warned):
         assert warning.filename == __file__
 
 
+def test_an_unknown_name_beside_known_ones_is_warned_of(study):
+    with pytest.warns(UserWarning, match=r"^fflm-quick has no rows with set='dens'; .*did you mean dense\?$") as caught:
+        assert set(results.load(study.root, set=["sparse", "dens"])["set"].to_pylist()) == {"sparse"}
+    assert len(caught) == 1
+
+
 def test_a_known_name_without_rows_is_not_warned_of(study):
     assert results.load(study.root, set="dense", step=10**6).num_rows == 0
 

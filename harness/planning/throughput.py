@@ -24,7 +24,7 @@ from harness.training.evaluate import batch_size, score
 from harness.training.pack_state import Training
 from harness.training.self_labels import annotates
 from models.unfit import UnfitModel
-from results.errors import StudyError, settings_errors
+from results.errors import StudyError
 
 _BUDGET_S = 0.5  # seconds of timed steps per size, and of batches that are timed again
 PRECISION = 0.05  # relative standard error of a step's seconds that is good enough
@@ -67,8 +67,11 @@ def measure(pack: Pack, device: torch.device) -> Rate:
     if pack.experiment is not None:
         return Rate(len(pack.replicates), float(len(pack.replicates)), 0.0)  # a second each: nobody knows before it has run
     condition = pack.replicates[0].condition
-    with settings_errors(UnfitModel), own_errors(condition.task), no_exit(f"the training of {condition.label}"):
-        return _measured(pack, device)
+    with own_errors(condition.task), no_exit(f"the training of {condition.label}"):
+        try:
+            return _measured(pack, device)
+        except UnfitModel as error:
+            raise StudyError(f"the training of {condition.label} asks too much of its model: {error}") from error
 
 
 def _measured(pack: Pack, device: torch.device) -> Rate:

@@ -120,7 +120,10 @@ class Decoder(nn.Module):
             return None
         rows = self.positions.shape[1] - (0 if shift is None else self.config.shift)
         if length > rows:
-            raise UnfitModel(f"strings of {length} tokens are longer than the {rows} positions of this model")
+            raise UnfitModel(
+                f"strings of {length} tokens are longer than the {rows} positions of this model (model.positions other than learned "
+                "have no such limit)"
+            )
         table = self.positions[:, :length] if shift is None else embed(self.positions, self._index(length, shift))
         return table if self.config.initial == "gpt2" else table * self.config.width**-0.5
 

@@ -170,3 +170,17 @@ def test_an_evaluation_set_that_the_model_cannot_read_is_the_persons(command, tm
         command(*words),
         "the evaluation set dense asks too much of transformer: strings of 64 tokens are longer than the 16 positions",
     )
+
+
+def test_a_training_that_shows_longer_strings_than_the_model_reads_is_the_persons(command, tmp_path):
+    path = tmp_path / "dyck.yaml"
+    path.write_text(
+        "name: dyck\ntask: {name: dyck, types: 2, depth: 3, length: 16}\n"
+        "model: {name: transformer, layers: 1, width: 16, heads: 2}\n"
+        "train: {steps: 10, batch: 4, lr: 1.0e-3, consistency: {weight: 0.1}}\n"
+        "evaluate: {sets: {own: {sequences: 10}}}\n"
+    )
+    _is_one_sentence(
+        command("plan", str(path), f"store={tmp_path / 'runs'}"),
+        "the training of transformer asks too much of its model: strings of 22 tokens are longer than the 16 positions",
+    )

@@ -170,8 +170,8 @@ def test_a_set_that_the_task_refuses_is_one_sentence(store, capsys):
         ("p_ignore=2 sequences=5", "--set of condition transformer of tiny: task.p_ignore = 2"),
         (
             "length=32 sequences=5",
-            "--set asks too much of transformer of tiny: strings of 32 tokens are longer than the 16 positions of this model; "
-            "write length=16, as in its training",
+            "--set asks too much of transformer of tiny: strings of 32 tokens are longer than the 16 positions of this model "
+            "(model.positions other than learned have no such limit); write length=16, as in its training",
         ),
     ):
         with pytest.raises(SystemExit):

@@ -79,22 +79,25 @@ def describe(config: Any, name: str | None = None) -> Tree:
     if getattr(config, "rev", 1) != 1:
         out["rev"] = config.rev
     section: Any = type(config)
-    for name, kind, default in _options(section):
-        value = typed(kind, getattr(config, name), name)
+    for name, kind, declared, default in _options(section):
+        value = getattr(config, name)
+        if value is declared:
+            continue  # most of them, and a study describes each condition many times
+        value = typed(kind, value, name)
         if default is dataclasses.MISSING or value != default:
             out[name] = _plain(value)
     return out
 
 
 @functools.cache
-def _options(kind: Any) -> tuple[tuple[str, Any, Any], ...]:
-    """(name, declared type, default or MISSING) of each field of a configuration dataclass."""
+def _options(kind: Any) -> tuple[tuple[str, Any, Any, Any], ...]:
+    """(name, declared type, default as declared, default as that type) of each field of a configuration dataclass, MISSING for none."""
     kinds, options = declared_types(kind), []
     for field in dataclasses.fields(kind):
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         if default is not dataclasses.MISSING:
             default = typed(kinds[field.name], default, field.name)
-        options.append((field.name, kinds[field.name], default))
+        options.append((field.name, kinds[field.name], field.default, default))
     return tuple(options)
 
 

@@ -6,7 +6,9 @@ MOST_TEXT characters in a value and MOST_DIGITS in a number.
 YAML 1.1 reads `060` as 48 and `1:30` as 90: numbers that are written so are refused, since nobody means that.
 """
 
+import collections
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -29,6 +31,7 @@ _HINTS = {  # by words of YAML's own errors
     "mapping values are not allowed": 'indent all keys of a mapping alike, and put a text with ": " in quotes',
 }
 _TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")}
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # which a PyYAML without libyaml lacks
 _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FxX_.:+-]*")
 
 
@@ -39,7 +42,7 @@ def read_yaml(data: bytes, where: str) -> Any:
     try:
         text = data.decode()
         refuse_odd_yaml(text, where)
-        root = next((event for event in yaml.parse(text, Loader=yaml.SafeLoader) if isinstance(event, yaml.NodeEvent)), None)
+        root = next((event for event in _events(text) if isinstance(event, yaml.NodeEvent)), None)
         if isinstance(root, yaml.ScalarEvent):  # OmegaConf would make a key of it
             return None if root.value in ("", "~", "null") else root.value
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
@@ -50,6 +53,15 @@ def read_yaml(data: bytes, where: str) -> Any:
         raise StudyError(f"{where} is not a readable YAML file: line {line} is not UTF-8: save the file as UTF-8") from error
     except (OmegaConfBaseException, yaml.YAMLError) as error:
         raise StudyError(f"{where} is not a readable YAML file: {' '.join(str(error).split())}") from error
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """The text's events, by libyaml where it is there; what it can't read is told by PyYAML's own parser, whose sentences say more."""
+    try:
+        yield from yaml.parse(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError:
+        collections.deque(yaml.parse(text, Loader=yaml.SafeLoader), maxlen=0)
+        raise
 
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
@@ -72,7 +84,7 @@ def refuse_odd_yaml(text: str, where: str, numbered: bool = True) -> None:
         )
     sizes: dict[str, int] = {}  # by anchor, aliases copied out
     open_nodes: list[tuple[str | None, int]] = [(None, 0)]  # (anchor, size so far)
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in _events(text):
         line = f"{where}, line {event.start_mark.line + 1}" if numbered else where
         tag = getattr(event, "tag", None)
         if tag is not None and tag not in _TAGS and tag != "!":

@@ -1,6 +1,7 @@
 """The claims on pairs give each verdict where rows of their studies deserve it, and the fit of times between looks is scipy's."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -163,6 +164,7 @@ def tail():
     return planned("long_tail", overrides=["task.pairs=24"])
 
 
+@cache
 def kept():
     study = load(find_study("subsequences", "long_tail"), ["scale=laptop"])
     return sorted(int(step) for step in study.keep.removeprefix("steps(").rstrip(")").split(","))

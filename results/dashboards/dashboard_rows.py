@@ -25,7 +25,7 @@ from results.rows.error_by_step import online_bands, plotted, pooled
 from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.options import flatten
 from results.rows.summary import QUANTILES, Replicate, online_sets, raw_rows, replicates_of, summarise, to_parquet
-from results.rows.value_summary import summarise_values, value_rows
+from results.rows.value_summary import column_of, summarise_values, value_rows
 from results.store.manifest import ConditionFields, Manifest, label, named_as_planned, newest_manifest, stage_of
 from results.store.tables import Store, committed, read
 
@@ -124,7 +124,8 @@ def _experiments(rows: Rows, measures: Sequence[Measure], replicates: pa.Table) 
         if replicate.status in ("finished", "diverged") and replicate.key not in with_own_run:
             seed = {"seed": replicate.init_seed}
             about = {"study": rows.study, "condition": replicate.condition, "key": replicate.key} | seed
-            last = {name: final[name] for name in labels.values() if final[name] is not None} | {"status": replicate.status}
+            last = {column: final[column] for column in map(column_of, measures) if final[column] is not None}
+            last |= {"status": replicate.status}
             title, lines = f"{replicate.condition}, {replicate.init_seed}", sorted(history.get(replicate.key, {}).items())
             config, run_id = about | settings[replicate.condition], f"{rows.study}-{replicate.key[:16]}-s0"
             yield Run(run_id, title, "replicate", replicate.condition, config, lines, summary=last)

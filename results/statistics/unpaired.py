@@ -57,7 +57,7 @@ def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple
     together = math.sqrt(_covariance(more, more) * _covariance(less, less))
     # without spread on one side nothing is known of how the two move together: the worst is that they move against each other
     correlation = max(-1.0, min(1.0, _covariance(more, less) / together)) if together else -1.0
-    estimate = (p + 1 - q) / 2
+    estimate = 0.5 if p == q else (p + 1 - q) / 2  # rounding must not make a difference that many replicates could show
     low = estimate - _joined(p - p_low, q_high - q, correlation) / 2
     high = estimate + _joined(p_high - p, q - q_low, correlation) / 2
     return estimate, Interval(max(0.0, low), min(1.0, high))

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from harness.exchange.finished_runs import Columns, import_runs
 from launch.cli import main
 from results.claims import scoreboard
 from results.dashboards import dashboard_rows
@@ -278,6 +279,17 @@ def test_a_study_of_experiments_has_its_claims_and_groups_as_any_study(monkeypat
     row = dict(zip(own.tables["summary"][0], first, strict=True))
     (same,) = (run for run in conditions if run.name == row["condition"])
     assert same.summary[f"{row['metric']}/median"] == row["median"]
+
+
+def test_a_metric_called_as_a_field_of_a_replicate_has_its_own_value(tmp_path, monkeypatch):
+    monkeypatch.setattr(dashboard_rows, "draw_values", lambda *rows: [])
+    (tmp_path / "runs.csv").write_text("lr,seed,status,key\n1,0,0.5,7\n1,1,0.25,8\n")
+    store, columns = open_store(tmp_path / "runs", "own"), Columns("seed", ("lr",), {"status": "higher", "key": "lower"})
+    import_runs(store, tmp_path / "runs.csv", columns, "q", lambda text: None)
+    _, *replicates = dashboard_rows.runs_of(store, "replicate", dashboard_rows.rows_of(store))
+    assert [run.summary for run in replicates] == [
+        {"metric.status": value, "metric.key": key, "status": "finished"} for value, key in ((0.5, 7.0), (0.25, 8.0))
+    ]
 
 
 @pytest.mark.parametrize(

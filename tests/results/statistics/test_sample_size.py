@@ -43,6 +43,8 @@ def test_an_even_chance_is_settled_by_no_number():
         found = to_settle(same, same, paired)
         assert (found.total, found.more) == (None, None)
         assert found.reason == "not settled by any number: the conditions err equally often"
+    apart = to_settle([0.1, 0.2, 0.3, 0.4, 0.5], [0.5, 0.4, 0.3, 0.2, 0.1], False)  # 10 of 25 pairs each way
+    assert (apart.more, apart.reason) == (None, found.reason)
     cancelling = to_settle([0.25, 0.25, 0.5], [0.5, 0.375, 0.25], True)  # more in two pairs, and much less in one
     assert cancelling.reason == "not settled by any number: the differences of the pairs cancel out"
     assert to_exclude(10, 20, 0.5).reason == "not settled by any number: the share seen is 0.5"

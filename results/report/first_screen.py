@@ -12,6 +12,7 @@ from results.plain_values import Options, Row
 from results.report.page_template import format_rate, format_real, format_shares
 from results.rows.plural import counted, distinct
 from results.rows.summary import QUANTILES
+from results.statistics.bootstrap import replicates_to_bound
 from results.store.manifest import Manifest, label, reductions_of
 
 MOST_NAMED = 3  # most conditions for which the answer gives a number each; of more it names the best and the worst
@@ -155,11 +156,20 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
     """
     rows = [row for row in summary.to_pylist() if row["set"] in reported]
     by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
-    first = next((lines for lines in by_set.values() if lines), [])
+    first = max(by_set.values(), key=len, default=[])
     if not first:
         return "No replicate has a number yet."
+    planned = len({(row["condition"], row["stage"]) for row in rows})
     if len(first) == 1:
-        return _alone(max((lines[0] for lines in by_set.values() if lines), key=_median_and_worst), len(reported), answers)
+        worst = max((lines[0] for lines in by_set.values() if lines), key=_median_and_worst)
+        told = _alone(worst, len(reported), answers)
+        return told if planned == 1 else f"Only {_name(worst)}, of {planned} conditions, has numbers yet. {told}"
+    conditions = "both conditions" if len(first) == 2 else f"each of {len(first)} conditions"
+    if len(first) < planned:
+        conditions = f"each of the {len(first)} conditions that have numbers (of {planned})"
+    if all(math.isinf(row["error_min"]) for row in first):  # on every set
+        ended = "" if all(row["zero_error_of"] == row["planned"] for row in first) else " that has ended"
+        return f"In {conditions}, every replicate{ended} diverged."
     joint = [row for row in first if row["jointly_zero_of"]]
     apart = [lines for lines in by_set.values() if _reach(lines) > 0]
     if _told_apart(joint) or (not apart and len({_share(row) for row in joint}) > 1):
@@ -169,7 +179,6 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
             whose = f" of {_name(without[0]) if len(without) == 1 else counted(len(without), 'condition')}" if joint else ""
             return f"The medians of all conditions are equal; no replicate{whose} has a number on every set yet."
         every = _zeros(joint[0], " replicates") if _as_many(joint) else f"{_per_cent(joint[0])} of the replicates"
-        conditions = "both conditions" if len(first) == 2 else f"each of {len(first)} conditions"
         return f"In {conditions}, {every} make no error{_where(len(reported))}."
     widest = max(map(_reach, apart))
     return _medians([lines for lines in apart if math.isclose(_reach(lines), widest)], len(reported))
@@ -368,6 +377,8 @@ def _between(row: Row, show: Callable[[float], str], least: float = -math.inf) -
     if low == high and math.isinf(low):
         return "(95 %: diverged)"
     if low <= least and math.isinf(high):
+        if math.isfinite(least) and row["zero_error_of"] >= replicates_to_bound(0.5):  # both ends are rates of replicates
+            return f"(95 %: {show(low)} to diverged)"
         return "(too few replicates for an interval)"
     if math.isinf(high):
         return f"(95 %: at least {show(low)})"

@@ -194,7 +194,8 @@ def _methods(manifest: Manifest, summary: pa.Table) -> Tree:
     complete = all("settings" in condition for condition in conditions)
     configs = [condition["settings" if complete else "config"] for condition in conditions]
     flat = [flatten({name: part for name, part in config.items() if part not in ([], {}, None)}) for config in configs]
-    sizes = {row["set"]: row["reads"] for row in summary.to_pylist() if row["reads"] is not None}
+    sizes = grouped((row["set"], row["reads"]) for row in summary.to_pylist() if row["reads"] is not None)
+    reads = {name: sorted({min(of_conditions), max(of_conditions)}) for name, of_conditions in sizes.items()}
     sets = [
         {
             "name": name,
@@ -202,8 +203,8 @@ def _methods(manifest: Manifest, summary: pa.Table) -> Tree:
             "sequences": value["sequences"],
             "every": value.get("every"),
             "seed": value.get("seed"),
-            "reads": sizes.get(name),
-            "by_reads": zero_error_bound(sizes.get(name) or 0),
+            "reads": reads.get(name, []),  # the fewest and the most of a condition; one where all have as many
+            "by_reads": [zero_error_bound(count) for count in reversed(reads.get(name, []))],
             "by_sequences": zero_error_bound(value["sequences"]),
             "hashes": list(dict.fromkeys(c["sets"][name]["hash"] for c in conditions if name in c["sets"])),
         }
@@ -213,7 +214,7 @@ def _methods(manifest: Manifest, summary: pa.Table) -> Tree:
         **settings_table([stage_label(condition["name"], stage_of(condition)) for condition in conditions], flat),
         "complete": complete,
         "sets": sets,
-        "one_each": all(each["reads"] in (None, each["sequences"]) for each in sets),  # one answer per string
+        "one_each": all(each["reads"] in ([], [each["sequences"]]) for each in sets),  # one answer per string
         "init_seeds": ranges((row[2] for row in manifest["replicates"]), " … "),
         "data_seeds": ranges((row[3] for row in manifest["replicates"]), " … "),
         "paired": all(row[2] == row[3] for row in manifest["replicates"]),

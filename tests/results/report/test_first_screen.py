@@ -149,10 +149,34 @@ def test_every_older_study_of_a_family_has_a_noun() -> None:
 
 def test_an_interval_without_an_end_names_no_number() -> None:
     open_above = row("a", 0.02, 0) | {"median_high": math.inf}
-    unknown = row("b", 0.5, 0) | {"median_low": 0.0, "median_high": math.inf}
+    unknown = row("b", 0.5, 0, of=5) | {"median_low": 0.0, "median_high": math.inf}
     assert said(open_above, unknown) == (
         "Conditions differ most on sparse, by 0.48: the median error is lowest, 0.02 (95 %: at least 0.01), for a, and highest, 0.5 "
         "(too few replicates for an interval), for b."
+    )
+
+
+def test_an_interval_from_no_error_to_diverged_is_no_lack_of_replicates() -> None:
+    """As of 25 replicates, 10 of them without an error and 12 diverged."""
+    mixed = row("a", 0.02, 10, of=25) | {"median_low": 0.0, "median_high": math.inf, "error_max": math.inf}
+    assert "the median of 25 replicates errs on 0.02 of the answers (95 %: 0 to diverged), the worst diverged." in said(mixed)
+
+
+def test_conditions_whose_replicates_have_all_diverged_are_not_said_to_err() -> None:
+    lost = [row(name, math.inf, 0) | {"error_min": math.inf, "error_max": math.inf, "planned": 10} for name in ("a", "b")]
+    assert said(*lost) == "In both conditions, every replicate diverged."
+    assert said(lost[0], lost[1] | {"zero_error_of": 3}) == "In both conditions, every replicate that has ended diverged."
+
+
+def test_conditions_without_a_number_are_not_counted_among_those_that_have_one() -> None:
+    none = row("none", 0.1, 0) | {"zero_error_of": 0, "jointly_zero_of": 0, "error_median": None}
+    clean = [row(name, 0.0, 10) | {"error_max": 0.0} for name in ("a", "b")]
+    of_one = "10 of 10 replicates (95 %: 69.2 to 100.0 %) make no error on either set."
+    assert said(clean[0], none) == f"Only a, of 2 conditions, has numbers yet. {of_one}"
+    assert said(*clean, none) == f"In each of the 2 conditions that have numbers (of 3), {of_one}"
+    late = row("a", 0.1, 0, name="dense"), row("b", 0.3, 0, name="dense")  # which sparse does not have yet
+    assert said(clean[0], row("b", 0.0, 0) | none | {"condition": "b"}, *late).startswith(
+        "Conditions differ most on dense, by 0.2: "
     )
 
 

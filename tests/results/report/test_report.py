@@ -250,6 +250,22 @@ def test_sets_of_any_name_are_drawn_the_dense_against_the_sparse(tmp_path: Path)
     assert '"label":"error rate, long"' in text
 
 
+def test_a_set_that_asks_conditions_for_other_numbers_of_answers_has_both_ends(tmp_path: Path) -> None:
+    """As where a sweep changes the length of the strings: one number, of the last condition, would be wrong for all others."""
+    store, plan = open_store(str(tmp_path), "lengths"), manifest(2)
+    longer, other = tables(plan).items()
+    rows = longer[1]["evaluations"]
+    doubled = pc.multiply(rows["count"], pa.scalar(2, pa.int64()))
+    longer[1]["evaluations"] = rows.set_column(rows.schema.get_field_index("count"), rows.schema.field("count"), doubled)
+    for pack, by_table in (longer, other):
+        commit(store, pack, by_table)
+    write_bytes(store, "manifests/0.yaml", json.dumps(plan).encode())
+    text = write_report(store).read_text()
+    assert "<td>400</td><td>46,120 to 92,240</td>" in text
+    assert "<td>3.2×10⁻⁵ to 6.5×10⁻⁵ <small>(0.00746)</small></td>" in text  # 1 - 0.05^(1/n)
+    assert "<td>46,120</td>" not in text.partition("As a paragraph for a paper")[0].partition("<h3>Evaluation sets</h3>")[2]
+
+
 def test_the_newest_manifest_is_the_plan(tmp_path: Path) -> None:
     store = open_store(str(tmp_path), "again")
     for name, seeds, at in (("a", 12, 100), ("b", 8, 300), ("c", 10, 200)):

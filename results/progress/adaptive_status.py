@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from results.rows.plural import counted, distinct
 from results.rows.summary import Replicate
 from results.statistics.adaptive_rules import PENDING, Decision, Error, Rule, decide
 from results.store.manifest import Manifest
@@ -51,7 +52,7 @@ def lines(manifest: Manifest, replicates: Sequence[Replicate]) -> list[str]:
 
 
 def _line(rule: Rule, name: str, decision: Decision, manifest: Manifest) -> str:
-    looks = f"{decision.looks} look{'s'[: decision.looks != 1]}"
+    looks = counted(decision.looks, "look")
     planned = next(condition["replicates"] for condition in manifest["conditions"] if condition["name"] == name)
     if decision.reason == "narrow":
         text = f"stopped at {decision.target}: the interval was narrow enough ({_size(rule, decision)})"
@@ -62,7 +63,7 @@ def _line(rule: Rule, name: str, decision: Decision, manifest: Manifest) -> str:
     elif rule.budget is not None and planned < decision.target:
         text = f"at {planned}: the budget of {rule.budget:g} slot-hours went elsewhere or is spent before the look at {decision.target}"
     else:
-        text = f"goes on to {decision.target}, {decision.waiting} seeds to end before the next look"
+        text = f"goes on to {decision.target}, {counted(decision.waiting, 'seed')} to end before the next look"
     failed = f"; {decision.failed} failed and left out" if decision.failed else ""
     return f"{name}: {looks}, {text}{failed}"
 
@@ -70,4 +71,5 @@ def _line(rule: Rule, name: str, decision: Decision, manifest: Manifest) -> str:
 def _size(rule: Rule, decision: Decision) -> str:
     if decision.size is None:
         return "no interval"
-    return f"±{decision.size:.3g}" if rule.baseline is None else f"upper/lower {decision.size:.3g}"
+    size = distinct(decision.size, 3, "g", rule.limit).replace("inf", "∞")
+    return f"±{size}" if rule.baseline is None else f"upper/lower {size}"

@@ -29,6 +29,7 @@ from results.store.manifest import label, manifest_of
 from results.store.tables import Store
 
 Seeds = tuple[int, int]
+LEVEL = round(1 - CONFIDENCE, 9)  # of p, at which a difference counts as shown
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,7 @@ def _chances(contrast: Contrast, compared: Compared, chance: float, interval: In
     """The cells from the replicates to the corrected p. bounds: the chance if all missing ones were best for one side, or the other."""
     count = f"{compared.first} pairs" if compared.paired else f"{compared.first}, {compared.second}"
     missing = f"{contrast.missing}" + (f": {_chance(bounds.low)} – {_chance(bounds.high)}" if bounds else "")
-    corrected = _p(contrast.holm, contrast.at_most) + (f" (at least {contrast.least:.3g})" if _bounded(contrast) else "")
+    corrected = _p(contrast.holm, contrast.at_most) + (f" (at least {_p(contrast.least, False)})" if _bounded(contrast) else "")
     shown = f"{_chance(chance)} [{_chance(interval.low)}, {_chance(interval.high)}]"
     return [count, missing, shown, _p(compared.p, compared.at_most), corrected]
 
@@ -285,7 +286,9 @@ def _p(p: float | None, at_most: bool) -> str:
     """A p-value; "≤ 0.0001" where the exact one may be smaller."""
     if p is None:
         return ""
-    return ("≤ " if at_most else "") + (f"{p:.3g}" if p >= 1e-300 else "below 1e-300")  # what float64 can't hold
+    return ("≤ " if at_most else "") + (
+        distinct(p, 3, "g", LEVEL, 1) if p >= 1e-300 else "below 1e-300"
+    )  # float64 holds no less
 
 
 def _chance(chance: float) -> str:

@@ -75,7 +75,11 @@ def _cells(scored: list[tuple[int, ...]], planned: int, shared: bool) -> list[st
         if spread.icc is None or interval is None
         else f"{_near_1(spread.icc)} [{_near_1(interval.low)}, {_near_1(interval.high)}]",
         format_share(spread.between / total) if total else "–",
-        "–" if spread.p is None else f"{spread.p:.2g}" if spread.p else "below 1e-300",  # 0 is what float64 can't hold
+        "–"
+        if spread.p is None
+        else distinct(spread.p, 2, "g", 0.05, 1)
+        if spread.p
+        else "below 1e-300",  # 0 is what float64 can't hold
         spread.outcome,
     ]
 

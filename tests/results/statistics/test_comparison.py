@@ -15,7 +15,7 @@ from scipy import stats
 
 from launch.cli import cli
 from results.errors import StudyError
-from results.report.contrasts import contrasts, show_contrasts, show_value_contrasts
+from results.report.contrasts import _p, contrasts, show_contrasts, show_value_contrasts
 from results.rows.latex import Tabular
 from results.rows.measures import Measure
 from results.rows.study_rows import StudyRows
@@ -218,6 +218,7 @@ def test_no_chance_or_ratio_is_rounded_to_never_even_always_or_equal(monkeypatch
     cells = [[cell.strip() for cell in line.split("|")] for line in lines]
     assert cells[0][5] == "0.998 [0.96, 0.9999]"
     assert cells[1][8].startswith("1.0004 [1.0004, 1.0004]")
+    assert [_p(p, False) for p in (0.049996, 0.05, 0.05004, 0.9996, 1.0)] == ["0.049996", "0.05", "0.05004", "0.9996", "1"]
     missing = shown(monkeypatch, base + _replicates("worse", [0.5] * 19 + [None]))
     assert (
         "Missing: replicates without a number; after them, the least and the largest P(errs more) that they leave possible."

@@ -26,7 +26,7 @@ from results.rows.measures import Measure, is_experimental, measures_of
 from results.rows.options import flatten
 from results.rows.summary import QUANTILES, Replicate, online_sets, raw_rows, replicates_of, summarise, to_parquet
 from results.rows.value_summary import column_of, summarise_values, value_rows
-from results.store.manifest import ConditionFields, Manifest, label, named_as_planned, newest_manifest, stage_of
+from results.store.manifest import ConditionFields, Manifest, label, named_as_planned, newest_manifest, planned_rows, stage_of
 from results.store.tables import Store, committed, read
 
 MOST_ROWS = 10_000  # most rows that W&B shows of one table, such as that of replicates
@@ -60,7 +60,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Rows:
-    """The tables of a study at one moment. `complete`: every planned replicate has ended, so quantiles can't change."""
+    """The tables of a study's planned replicates at one moment. `complete`: all of these have ended, so quantiles can't change."""
 
     study: str
     hash: str
@@ -77,7 +77,7 @@ def rows_of(store: Store) -> Rows:
     newest = newest_manifest(store)
     if newest is None:
         raise StudyError(f"{store.path('manifests')} has no manifest, so there is no study to publish: run it first")
-    finished = named_as_planned(newest[1], committed(store))
+    finished = planned_rows(newest[1], named_as_planned(newest[1], committed(store)))
     evaluations = read(store, "evaluations", winning=finished)
     replicates = replicates_of(newest[1], finished, evaluations, read(store, "failures"))
     curves = read(store, "curves", winning=finished)

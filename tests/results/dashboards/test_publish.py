@@ -1,6 +1,7 @@
 """W&B shows what is in Parquet and nothing else: its offline file is read back, record by record, and compared."""
 
 import glob
+import io
 import json
 import math
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from harness.exchange.finished_runs import Columns, import_runs
@@ -279,6 +281,17 @@ def test_a_study_of_experiments_has_its_claims_and_groups_as_any_study(monkeypat
     row = dict(zip(own.tables["summary"][0], first, strict=True))
     (same,) = (run for run in conditions if run.name == row["condition"])
     assert same.summary[f"{row['metric']}/median"] == row["median"]
+
+
+def test_the_parquet_files_leave_out_what_the_newest_plan_lacks(study):
+    """A setting of the condition `lstm` was changed: its rows would stand under the name that others have now."""
+    plan = manifest({"lstm": TRANSFORMERS}) | {"store": study.root}
+    write_bytes(study, "manifests/0011.yaml", json.dumps(plan).encode())
+    own, *_ = dashboard_rows.runs_of(study, "study", dashboard_rows.rows_of(study))
+    for name in ("replicates", "evaluations", "curves", "profiles"):
+        rows = pyarrow.parquet.read_table(io.BytesIO(own.parquet[name]))
+        assert set(rows["key"].to_pylist()) <= set(TRANSFORMERS)
+    assert rows.num_rows > 0
 
 
 def test_a_metric_called_as_a_field_of_a_replicate_has_its_own_value(tmp_path, monkeypatch):

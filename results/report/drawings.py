@@ -76,7 +76,10 @@ def _errors_by_condition(study: _Study) -> Iterator[Drawing]:
     )
     if len(groups) > SWEEP:
         first = baseline(study.manifest, groups, study.families) or next(iter(groups))
-        caption += f" Each set has its own order, by the median; the dashed line is the median of the baseline, “{first}”."
+        caption += " Each set has its own order, by the median"
+        if any(by[first].size for by in errors.values()):
+            caption += f"; the dashed line is the median of the baseline, “{first}”"
+        caption += "."
         figure = partial(violins.sweep, errors, first)
     else:
         rows = {

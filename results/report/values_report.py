@@ -125,7 +125,9 @@ def draw_values(planned: Sequence[Replicate], measures: Sequence[Measure], evalu
             title = f"{measure.label} by step"
             lines = [line[1] for by in curves.values() for line in by]
             figure = curves_by_condition(curves, measure.label, log[measure.label] and all((line > 0).all() for line in lines))
-            caption = f"Light: each replicate, at most {MAX_CURVES} together; bold: their median."
+            caption = (
+                f"Light: each replicate, at most {MAX_CURVES} together; bold: the median of those with a finite value there."
+            )
             caption += _first_of(MAX_PANELS, len(every_group), "condition")
             drawings.append(Drawing(f"curves-{measure.label}", title.capitalize(), caption, figure))
     return drawings

@@ -11,6 +11,23 @@ from tests.results.synthetic import manifest
 ZERO, BOTH = "Replicates without an error stand", "diverged ones"
 
 
+def _caption(plan, known):
+    nothing = [SCHEMAS[table].empty_table() for table in ("replicates", "evaluations", "profiles", "curves")]
+    return next(drawing.caption for drawing in draw_all(plan, known, *nothing, FAMILIES) if drawing.name == "errors")
+
+
+def test_a_caption_speaks_of_the_line_of_the_baseline_only_where_it_is_drawn():
+    """A baseline without a number, as where all of its replicates failed, has no median."""
+    plan, scores = manifest(1, names=tuple("abcde")), {"sparse": Score(1, 1000, 100, 0.001, 0.0, 1.0)}
+    known = [
+        Replicate(name, 0, name, 0, 0, *(("failed", None, None, {}) if name == "a" else ("finished", None, None, scores)))
+        for name in "abcde"
+    ]
+    assert _caption(plan, known).endswith(" Each set has its own order, by the median.")
+    known[0] = Replicate("a", 0, "a", 0, 0, "finished", None, None, scores)
+    assert _caption(plan, known).endswith(" by the median; the dashed line is the median of the baseline, “a”.")
+
+
 @pytest.mark.parametrize("conditions", [1, 5])  # columns, and the rows of a sweep
 @pytest.mark.parametrize(
     ("clean", "diverged", "columns", "rows"),
@@ -41,7 +58,6 @@ def test_a_caption_speaks_of_the_breaks_that_its_axis_has(conditions, clean, div
         known.append(
             Replicate(plan["conditions"][condition]["name"], 0, key, init_seed, data_seed, ended[0], 0.1, None, ended[1])
         )
-    nothing = [SCHEMAS[table].empty_table() for table in ("replicates", "evaluations", "profiles", "curves")]
-    caption = next(drawing.caption for drawing in draw_all(plan, known, *nothing, FAMILIES) if drawing.name == "errors")
+    caption = _caption(plan, known)
     assert (columns if conditions == 1 else rows) in caption
     assert caption.count("break") == bool(clean or diverged)

@@ -155,18 +155,30 @@ def answer(summary: pa.Table, reported: Sequence[str], answers: str = "answers")
     differ most. Of a single condition it is the median error on the set where that is largest.
     """
     rows = [row for row in summary.to_pylist() if row["set"] in reported]
+    having = [_name(row) for row in rows if row["zero_error_of"]]
+    return " ".join(filter(None, (_only(having, map(_name, rows)), _finding(rows, reported, answers))))
+
+
+def _only(having: Iterable[str], planned: Iterable[str]) -> str:
+    """The sentence on how many of the planned conditions have numbers; empty where all of them have, or none."""
+    names, total = list(dict.fromkeys(having)), len(set(planned))
+    if len(names) in (0, total):
+        return ""
+    return (
+        f"Only {names[0]}, of {total} conditions, has numbers yet."
+        if len(names) == 1
+        else f"Only {len(names)} of {total} conditions have numbers yet."
+    )
+
+
+def _finding(rows: Sequence[Row], reported: Sequence[str], answers: str) -> str:
     by_set = {name: [row for row in rows if row["set"] == name and row["zero_error_of"]] for name in reported}
     first = max(by_set.values(), key=len, default=[])
     if not first:
         return "No replicate has a number yet."
-    planned = len({(row["condition"], row["stage"]) for row in rows})
     if len(first) == 1:
-        worst = max((lines[0] for lines in by_set.values() if lines), key=_median_and_worst)
-        told = _alone(worst, len(reported), answers)
-        return told if planned == 1 else f"Only {_name(worst)}, of {planned} conditions, has numbers yet. {told}"
+        return _alone(max((lines[0] for lines in by_set.values() if lines), key=_median_and_worst), len(reported), answers)
     conditions = "both conditions" if len(first) == 2 else f"each of {len(first)} conditions"
-    if len(first) < planned:
-        conditions = f"each of the {len(first)} conditions that have numbers (of {planned})"
     if all(math.isinf(row["error_min"]) for row in first):  # on every set
         ended = "" if all(row["zero_error_of"] == row["planned"] for row in first) else " that has ended"
         return f"In {conditions}, every replicate{ended} diverged."
@@ -191,10 +203,12 @@ def answer_of_values(summary: pa.Table) -> str:
     first one is true. Where some conditions do not return that metric, it says how many do. Conditions whose replicates are all alike, and
     two that are alike, are named after it.
     """
-    rows = [row for row in summary.to_pylist() if row["values"]]
+    planned = summary.to_pylist()
+    rows = [row for row in planned if row["values"]]
     if not rows:
         return "No replicate has a number yet."
-    return " ".join(filter(None, (_best_and_worst(rows), _alike(rows), _same(rows))))
+    only = _only((row["condition"] for row in rows), (row["condition"] for row in planned))
+    return " ".join(filter(None, (only, _best_and_worst(rows), _alike(rows), _same(rows))))
 
 
 def _alike(rows: Sequence[Row]) -> str:

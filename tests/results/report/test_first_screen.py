@@ -173,7 +173,7 @@ def test_conditions_without_a_number_are_not_counted_among_those_that_have_one()
     clean = [row(name, 0.0, 10) | {"error_max": 0.0} for name in ("a", "b")]
     of_one = "10 of 10 replicates (95 %: 69.2 to 100.0 %) make no error on either set."
     assert said(clean[0], none) == f"Only a, of 2 conditions, has numbers yet. {of_one}"
-    assert said(*clean, none) == f"In each of the 2 conditions that have numbers (of 3), {of_one}"
+    assert said(*clean, none) == f"Only 2 of 3 conditions have numbers yet. In both conditions, {of_one}"
     late = row("a", 0.1, 0, name="dense"), row("b", 0.3, 0, name="dense")  # which sparse does not have yet
     assert said(clean[0], row("b", 0.0, 0) | none | {"condition": "b"}, *late).startswith(
         "Conditions differ most on dense, by 0.2: "
@@ -211,6 +211,10 @@ def test_experiments_are_told_apart_by_the_best_and_the_worst_median() -> None:
         "The median loss is lowest, 1 (95 %: 0 to 2), for b and 1 other, and highest, 12,346 (95 %: 12,345 to 12,347), for a."
     )
     assert values_said() == "No replicate has a number yet."
+    late = value_row("late", 0.0, values=0)
+    assert values_said(value_row("a", 1.0), late) == (
+        "Only a, of 2 conditions, has numbers yet. The median loss is 1 (95 %: 0 to 2)."
+    )
 
 
 def test_replicates_that_are_all_alike_are_asked_about_their_seed() -> None:

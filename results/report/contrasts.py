@@ -134,6 +134,11 @@ def show_contrasts(store: Store, baseline: str | None, say: Callable[[str], None
     columns = ["condition", "set", "replicates", "missing", "P(errs more)", "p", "corrected p", *heads, "more replicates"]
     _say_table(table, columns, (_line(contrast, len(columns)) for contrast in table), say)
     in_table = {(name, contrast.stage) for contrast in table} | {(contrast.condition, contrast.stage) for contrast in table}
+    untaught = Counter(r.label for r in replicates if (r.condition, r.stage) in in_table and r.status == "no_transition")
+    if untaught:
+        say("")
+        students = "; ".join(f"{counted(number, 'replicate')} of {of}" for of, number in untaught.items())
+        say(f"Left out, and not counted as missing, as their teacher never met the rule of its stage: {students}.")
     if others := dict.fromkeys(label(r.condition, r.stage) for r in replicates if (r.condition, r.stage) not in in_table):
         say("")
         say(f"Not compared, as only equal stages are: {'; '.join(others)}.")

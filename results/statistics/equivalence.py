@@ -72,6 +72,11 @@ def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[
         raise StudyError(f"replicates of {condition} share seeds and are no independent sample: run it with paired seeds")
     errors = [replicate.error(name) for replicate in members]
     missing = errors.count(None)
+    if missing and {replicate.ending(name) for replicate in members if replicate.error(name) is None} == {"no_transition"}:
+        raise StudyError(
+            f"{missing} of {len(members)} replicates of {condition} have no number on {name}, since their teacher never met the rule of "
+            "its stage: the others are no fair sample"
+        )
     if missing:
         raise StudyError(
             f"{missing} of {len(members)} replicates of {condition} have no number on {name}: finish the study first, "

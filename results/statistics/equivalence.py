@@ -71,17 +71,15 @@ def _errors(replicates: Sequence[Replicate], condition: str, name: str) -> list[
     if share_seeds([replicate.seeds for replicate in members]):
         raise StudyError(f"replicates of {condition} share seeds and are no independent sample: run it with paired seeds")
     errors = [replicate.error(name) for replicate in members]
-    missing = errors.count(None)
-    if missing and {replicate.ending(name) for replicate in members if replicate.error(name) is None} == {"no_transition"}:
-        raise StudyError(
-            f"{missing} of {len(members)} replicates of {condition} have no number on {name}, since their teacher never met the rule of "
-            "its stage: the others are no fair sample"
-        )
-    if missing:
-        raise StudyError(
-            f"{missing} of {len(members)} replicates of {condition} have no number on {name}: finish the study first, "
-            "since those that end early are no fair sample"
-        )
+    if missing := errors.count(None):
+        endings = {replicate.ending(name) for replicate in members if replicate.error(name) is None}
+        if endings == {"no_transition"}:
+            why = ", since their teacher never met the rule of its stage: the others are no fair sample"
+        elif endings == {"failed"}:
+            why = ", since they failed: train them with manyseeds retry first, as the others are no fair sample"
+        else:
+            why = ": finish the study first, since those that end early are no fair sample"
+        raise StudyError(f"{missing} of {len(members)} replicates of {condition} have no number on {name}{why}")
     return [error for error in errors if error is not None]
 
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from results.errors import StudyError
@@ -11,7 +12,8 @@ from results.statistics import equivalence
 from results.statistics.equivalence import _errors, compare, main
 from results.statistics.intervals import Interval
 from results.statistics.unpaired import superiority
-from results.store.tables import open_store
+from results.store.schema import SCHEMAS
+from results.store.tables import commit, open_store
 from tests.results import synthetic
 
 
@@ -73,6 +75,10 @@ def test_the_command_prints_a_verdict_a_set_and_refuses_what_is_unfinished(tmp_p
     synthetic.write(open_store(str(half), plan["study"]), plan, ended=3)
     assert main([str(half), *words[1:]]) == 2
     assert "have no number on sparse: finish the study first" in capsys.readouterr().err
+    failed = pa.Table.from_pylist([synthetic.failure(row[0]) for row in plan["replicates"]], SCHEMAS["failures"])
+    commit(open_store(str(half), plan["study"]), "fd-0000000000000000-1", {"failures": failed})
+    assert main([str(half), *words[1:]]) == 2
+    assert "have no number on sparse, since they failed: train them with manyseeds retry first" in capsys.readouterr().err
     assert main([str(tmp_path / "none"), *words[1:]]) == 2
     assert "there is no study" in capsys.readouterr().err
 

@@ -178,8 +178,11 @@ def _say_table(
     every = [contrast.compared for contrast in table if contrast.compared]
     count, short, tied = len(every), sum(map(_out_of_reach, table)), sum(compared.tied for compared in every)
     over = "the one comparison" if count == 1 else f"the {count} comparisons"
-    say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
-    say("More replicates: how many more of each condition would show the difference with 80 % power.")
+    if every:
+        say(f"In brackets: 95 % intervals. Corrected p: by Holm's method, for {over} of this table.")
+        say("More replicates: how many more of each condition would show the difference with 80 % power.")
+    else:
+        say("Nothing can be compared yet: that needs two replicates of each condition with a number on the same set.")
     if any(not compared.paired for compared in every):
         say(
             "Replicates: two numbers are of the baseline and of the condition, which do not have the same seeds and are no pairs."

@@ -337,6 +337,12 @@ def test_equal_values_are_no_reason_to_add_replicates(monkeypatch):
     )
 
 
+def test_a_table_without_a_comparison_says_what_one_needs(monkeypatch):
+    alone = shown(monkeypatch, _replicates("base", [0.1]) + _replicates("other", [0.2]))
+    assert alone[1] == "Nothing can be compared yet: that needs two replicates of each condition with a number on the same set."
+    assert not any("comparisons" in line for line in alone)
+
+
 def shown(monkeypatch, replicates):
     """The lines that `manyseeds compare` prints about these replicates."""
     said = []

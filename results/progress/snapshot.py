@@ -60,7 +60,8 @@ class Snapshot:
     committed: how many of the planned replicates are (of all, where there is no plan). unplanned: committed ones that the newest plan
     lacks. recent: how many were within the last hour.
     per_minute: replicates a minute over the last hour, or since the first of its packs began. ends: estimated end at the pace of the last
-    hour, where missing replicates count by the seconds that others of their condition took; None where none was committed in that hour.
+    hour, without the time in which none of its replicates was under way; missing ones count by the seconds that others of their condition
+    took. None where none was committed in that hour.
     """
 
     study: str
@@ -138,7 +139,7 @@ def snapshot(
         recent.num_rows,
         60 * recent.num_rows / window if window else 0.0,
         pc.max(rows["ended"]).as_py(),
-        _ends(now, conditions, rows, recent, window),
+        _ends(now, conditions, rows, recent),
     )
 
 
@@ -209,7 +210,7 @@ def _nodes(rows: pa.Table, recent: pa.Table) -> tuple[Node, ...]:
 
 
 def _ends(
-    now: datetime.datetime, conditions: tuple[Condition, ...], rows: pa.Table, recent: pa.Table, window: float
+    now: datetime.datetime, conditions: tuple[Condition, ...], rows: pa.Table, recent: pa.Table
 ) -> datetime.datetime | None:
     if not recent.num_rows:
         return None
@@ -217,9 +218,17 @@ def _ends(
     overall = pc.mean(spent["s"]).as_py()
     seconds = {row["condition"]: row["s_mean"] for row in spent.group_by("condition").aggregate([("s", "mean")]).to_pylist()}
     work = sum(max(0, c.planned - c.committed - c.failed) * seconds.get(c.name, overall) for c in conditions)
-    pace = pc.sum(pc.add(recent["train_s"], recent["evaluate_s"])).as_py() / window
+    pace = pc.sum(pc.add(recent["train_s"], recent["evaluate_s"])).as_py() / _busy_s(recent)
     left = work / pace if work and pace else 0.0
     return now + datetime.timedelta(seconds=left) if 0 < left < _FARTHEST_S and math.isfinite(left) else None
+
+
+def _busy_s(rows: pa.Table) -> float:
+    """Seconds in which at least one of these replicates was under way, a second at least: a study that was stopped meanwhile is not slow."""
+    order = np.argsort(began := rows["started"].to_numpy())
+    began, ended = began[order], np.maximum.accumulate(rows["ended"].to_numpy()[order])
+    idle = np.maximum(began[1:] - ended[:-1], np.timedelta64(0)).sum() if rows.num_rows > 1 else np.timedelta64(0)
+    return max(1.0, (ended[-1] - began[0] - idle) / np.timedelta64(1, "s"))
 
 
 def _counts(names: pa.ChunkedArray) -> dict[str, int]:

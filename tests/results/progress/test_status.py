@@ -90,7 +90,7 @@ def test_a_condition_that_was_renamed_keeps_its_rows():
     done = rows(("p1", ["a", "b"], "alpha", "left", 10, 60), ("q", ["z"], "old", "left", 30, 600))
     found = snapshot("quick", plan({"beta": ["a", "b", "c"]}, {}), done, set(), set(), NOW)
     assert [(c.name, c.committed, c.planned) for c in found.conditions] == [("beta", 2, 3), ("old", 1, 0)]
-    assert (found.ends - NOW).total_seconds() == pytest.approx(60 * 1860 / 720)  # what is left takes what beta's rows took
+    assert (found.ends - NOW).total_seconds() == pytest.approx(60 * 180 / 720)  # what is left takes what beta's rows took
 
 
 def test_failures_of_a_condition_that_is_no_longer_planned_do_not_count():
@@ -106,12 +106,21 @@ def test_the_end_weighs_what_is_missing_by_what_its_condition_takes():
     made = plan({"fast": ["a", "b", "c"], "slow": ["e", "f"]}, {})
     done = rows(("p1", ["a"], "fast", "x", 5, 60), ("p2", ["e"], "slow", "x", 30, 600))
     found = snapshot("quick", made, done, set(), set(), NOW)
-    # the first of them began 31 minutes ago: 660 seconds of work in 1860; left are 2 x 60 + 600
+    # the first of them began 31 minutes ago, and one of them was under way in two: 660 seconds of work in 120; left are 2 x 60 + 600
     assert found.recent == 2
     assert found.per_minute == pytest.approx(2 / 31)
-    assert (found.ends - NOW).total_seconds() == pytest.approx(720 * 1860 / 660)
+    assert (found.ends - NOW).total_seconds() == pytest.approx(720 * 120 / 660)
     later = snapshot("quick", made, done, set(), set(), NOW + datetime.timedelta(hours=2))
     assert (later.recent, later.per_minute, later.ends) == (0, 0, None)
+
+
+def test_the_end_leaves_out_the_time_in_which_nothing_ran():
+    """Packs of two slots that overlap, a stop of half an hour, and one pack after it."""
+    made = plan({"one": ["a", "b", "c", "e", "f"]}, {})
+    before = (("p1", ["a"], "one", "x", 36, 60), ("p2", ["b"], "one", "y", 36.5, 60))
+    found = snapshot("quick", made, rows(*before, ("p3", ["c"], "one", "x", 5, 60)), set(), set(), NOW)
+    # 180 seconds of work in 90 + 60; two replicates of 60 are left
+    assert (found.ends - NOW).total_seconds() == pytest.approx(120 * 150 / 180)
 
 
 def test_a_study_without_a_plan_or_a_row_has_a_snapshot():

@@ -224,7 +224,7 @@ def _ends(
 
 
 def _busy_s(rows: pa.Table) -> float:
-    """Seconds in which at least one of these replicates was under way, a second at least: a study that was stopped meanwhile is not slow."""
+    """Seconds in which any of these replicates was under way, at least one: a study that was stopped meanwhile is not slow."""
     order = np.argsort(began := rows["started"].to_numpy())
     began, ended = began[order], np.maximum.accumulate(rows["ended"].to_numpy()[order])
     idle = np.maximum(began[1:] - ended[:-1], np.timedelta64(0)).sum() if rows.num_rows > 1 else np.timedelta64(0)

@@ -41,7 +41,7 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
         lengths = sorted({length for length, c in base if (length, min(c for _, c in base)) in base})
         doubled = [(length, c) for length, c in base if (length, 2 * c) in base]
         if len(lengths) < 2 or not doubled:
-            settle(NOT_RUN, f"k = {k} needs two lengths of the strings at one c, and one length with c and 2c")
+            settle(NOT_RUN, f"k = {k:g} needs two lengths of the strings at one c, and one length with c and 2c")
         c = min(c for _, c in base)
         short, long = by[k, lengths[0], c], by[k, lengths[-1], c]
         norm, floor = _values(evidence, short, "key", needs), _values(evidence, short, "floor", needs)
@@ -51,9 +51,9 @@ def scales_as_the_theorem(evidence: Evidence, terms: Terms, needs: int) -> Findi
         parts.append((f"{long.name}: of the keys alone", others < SMALL * _values(evidence, long, "key", needs)))
         length, c = doubled[0]
         once, twice = (_values(evidence, by[k, length, factor], "key", needs) for factor in (c, 2 * c))
-        parts.append((f"k = {k}: √2 times as much at 2c", np.abs(twice / once / math.sqrt(2) - 1) < EXACT))
+        parts.append((f"k = {k:g}: √2 times as much at 2c", np.abs(twice / once / math.sqrt(2) - 1) < EXACT))
         less = _values(evidence, long, "squared", needs) < _values(evidence, short, "squared", needs)
-        parts.append((f"k = {k}: less at T = {lengths[-1]} than at {lengths[0]}", less))
+        parts.append((f"k = {k:g}: less at T = {lengths[-1]:g} than at {lengths[0]:g}", less))
     if not orders or len(parts) == 3 * len(orders):
         settle(NOT_RUN, f"no conditions are of {NAME} with k = 1 and k = 2 or more")
     confidence = 1 - 0.05 / len(parts)

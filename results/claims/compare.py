@@ -100,7 +100,7 @@ def percent(count: int, total: int, confidence: float = CONFIDENCE) -> str:
 
 
 def between(interval: Interval) -> str:
-    return f"[{interval.low:.3g}, {interval.high:.3g}]"
+    return f"[{interval.low:.3g}, {interval.high:.3g}]".replace("inf", "∞")
 
 
 def probability(chance: float, interval: Interval) -> str:

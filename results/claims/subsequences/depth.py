@@ -12,6 +12,7 @@ from results.claims.claim import NOT_RUN, Claim, Finding, Terms, decide, settle
 from results.claims.evidence import Condition, Evidence
 from results.claims.requirements import by_place, gate, in_distribution_set, require
 from results.plain_values import Options
+from results.rows.plural import counted
 from results.statistics.intervals import clopper_pearson
 
 MOST = 0.5
@@ -154,8 +155,9 @@ def _told(length: int, row: dict[int, Condition], name: str, value: float) -> tu
     most = next((depth for depth, (k, n) in counts.items() if k > MOST * n), None)
     shares = ", ".join(f"{k} of {n} with {depth}" for depth, (k, n) in counts.items())
     first = smallest(row, name, value, 1 - 0.05 / len(row))
+    enough = counted(most, "layer") if most else f"more than {counted(max(row), 'layer')}"
     return (
-        f"length {length} (⌈log2 η⌉ = {layers_needed(length)}): most solve it with {most or f'more than {max(row)}'} layers "
+        f"length {length} (⌈log2 η⌉ = {layers_needed(length)}): most solve it with {enough} "
         f"[{first.possible or f'above {max(row)}'}, {first.shown or 'open'}]",
         f"length {length}: solved by {shares}",
     )

@@ -3,6 +3,7 @@
 import datetime
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import torch
 
 import harness.training.checkpoint as checkpoints
+from harness.experiments.entries import BadResult
 from harness.experiments.measure import measure
 from harness.experiments.script import ScriptFailed
 from harness.machine.device import release
@@ -17,9 +19,11 @@ from harness.machine.exit_guard import no_exit
 from harness.machine.logs import logged
 from harness.machine.store_retry import patiently
 from harness.planning.pack import Pack
+from harness.study.custom_tasks import own_errors
 from harness.study.running_code import refuse_other_code
 from harness.training.pack_state import Stopped
 from harness.training.train import train
+from models.custom.custom_checks import with_line
 from results.errors import DamagedFile, StoreError
 from results.store.schema import SCHEMAS
 from results.store.tables import Store, commit, read
@@ -68,7 +72,7 @@ def run_pack(
         for condition in {replicate.condition.name: replicate.condition for replicate in pack.replicates}.values():
             refuse_other_code(condition)
         run = partial(train, begins=at) if pack.experiment is None else measure
-        with no_exit("the training" if pack.experiment is None else "the experiment"):
+        with no_exit("the training" if pack.experiment is None else "the experiment"), _own_errors(pack):
             tables = run(pack, store, device, note, should_stop, say=say)
         patiently(lambda: commit(store, pack.id, tables), should_stop, say)
         _clear(store, pack, say)
@@ -81,7 +85,7 @@ def run_pack(
         kind = error.kind if isinstance(error, ScriptFailed) else "oom" if short else "raised"
         if isinstance(error, StoreError) and not isinstance(error, DamagedFile):
             return Outcome(pack.id, "unstored", size, step=reached, message=str(error))
-        message = ": ".join(filter(None, (type(error).__name__, str(error))))
+        message = ": ".join(filter(None, (type(error).__name__, _said(pack, error))))
         if size > 1:
             return Outcome(pack.id, "oom" if short else "raised", size, step=reached, message=message)
         trace = traceback.format_exc()
@@ -94,6 +98,17 @@ def run_pack(
         release(device)
     diverged = sum(status == "diverged" for status in tables["replicates"]["status"].to_pylist())
     return Outcome(pack.id, "committed", size, diverged, reached)
+
+
+def _own_errors(pack: Pack) -> AbstractContextManager[None]:
+    return own_errors(pack.replicates[0].condition.task) if pack.experiment is None else nullcontext()
+
+
+def _said(pack: Pack, error: Exception) -> str:
+    """The message of an error, with the line of the person's own function that raised it."""
+    if pack.experiment is None or isinstance(error, BadResult | ScriptFailed):
+        return str(error)
+    return with_line(pack.experiment.name, error).strip()
 
 
 def _clear(store: Store, pack: Pack, say: Callable[[str], None]) -> None:

@@ -63,8 +63,8 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
         raise BadResult(
             f"a result is a {type(returned).__name__}, and must be a mapping of names to numbers, such as {{'accuracy': 0.9}}"
         )
-    if odd := next((name for name in returned if not isinstance(name, str) or not name.isprintable() or not name), None):
-        raise BadResult(f"a result has the name {odd!r}, and a metric is called by a printable word")
+    if odd := [name for name in returned if not isinstance(name, str) or not name.isprintable() or not name.strip()]:
+        raise BadResult(f"a result has the name {odd[0]!r}, and a metric is called by a printable word")
     named = {name: value for name, value in returned.items() if name not in PLACES}
     arrays = {name: _array(name, value) for name, value in named.items() if getattr(value, "ndim", 0)}
     values = {name: _number(name, value) for name, value in named.items() if name not in arrays}
@@ -171,6 +171,10 @@ def _number(name: str, value: Any) -> tuple[float, str]:
     if isinstance(value, Mapping):
         raise BadResult(
             f"the metric {name} is a mapping, which is no number: give each of its numbers a name of its own, such as {name}/train"
+        )
+    if isinstance(value, list | tuple):
+        raise BadResult(
+            f"the metric {name} is a {type(value).__name__}, which is no number: return its mean, or keep it whole as a numpy array"
         )
     raise BadResult(
         f"the metric {name} is {repr(value)[:60]}, which is no number{nearest(name, PLACES, '')}: return a number, and leave out what "

@@ -19,6 +19,7 @@ from torch import Tensor
 import tasks
 from harness.draw import Draw
 from harness.study import identity
+from harness.study.limits import MOST_OPTION
 from models.custom import custom
 from models.custom.custom_checks import with_line
 from results.errors import StudyError
@@ -27,6 +28,8 @@ from tasks.task import Task
 
 _STRINGS, _MORE = 3, 64  # strings of the two batches that are checked; the larger one is more likely to hold a rare mistake
 _SEEDS = (5, 7, 2**40)
+_LOGITS = 2**26  # of the check of `wrong`: of more, one string's are made
+_BEYOND = ("Target ", "index out of range in self")  # what torch says of a target or a token that is too large
 _IGNORED = -100  # a target that torch's cross-entropy leaves out
 
 
@@ -59,6 +62,9 @@ def task_class(path: str) -> type[Task]:
         raise ValueError(f"task.name = {path!r} lacks {', '.join(lacking)}: tasks.task.Task says what each is")
     if path_of(kind) != path:
         raise ValueError(f"task.name = {path!r} is defined elsewhere: write {path_of(kind)!r}")
+    for name, example in (("length", "length: int = 32"), ("metrics", 'metrics: ClassVar[tuple[str, ...]] = ("position",)')):
+        if name not in vars(kind)["__dataclass_fields__"] and not any(name in vars(base) for base in kind.__mro__):
+            raise ValueError(f"task.name = {path!r} lacks {name}: add it to the class, such as {example}")
     for field in dataclasses.fields(kind):
         if isinstance(field.default, property):
             raise ValueError(f"task.name = {path!r}: its field {field.name} needs a default, such as {field.name}: int = 1")
@@ -103,6 +109,8 @@ def check(task: Task) -> None:
     batch = _checked_strings(path, task)
     if task.views:
         _check_view(path, task, batch)
+    if not task.soft and batch.targets.numel() * task.outputs > _LOGITS:
+        batch = Batch(batch.inputs[:1, :1], batch.targets[:1, :1], batch.weights[:1, :1], {})
     logits = torch.zeros(batch.targets.shape if task.soft else (*batch.targets.shape, task.outputs))
     answered = batch.targets.shape[:-1] if task.soft else batch.weights.shape
     with _located_errors(path, "wrong"):
@@ -125,6 +133,7 @@ def _check_declared(path: str, task: Task) -> None:
         scored, metrics, error, evaluation = task.scored_positions(), task.metrics, task.error, task.evaluation()
     for name, value in sizes.items():
         _require(path, type(value) is int and value >= 1, f"{name} = {value!r} must be a whole number of at least 1")
+        _require(path, value <= MOST_OPTION, f"{name} = {value:,} is too large: at most {MOST_OPTION:,} are planned")
     good = scored is None or (type(scored) is int and 1 <= scored <= sizes["tokens"])
     wanted = f"must be None or a whole number from 1 to its {sizes['tokens']} tokens"
     _require(path, good, f"scored_positions() = {scored!r} {wanted}")
@@ -140,30 +149,44 @@ def _check_declared(path: str, task: Task) -> None:
 
 
 def _checked_strings(path: str, task: Task) -> Batch:
-    """Strings of a pack, once they are known to be the same when drawn again, alone and in a larger batch."""
+    """Strings of a pack, once they are known to be the same when drawn again, alone, in a larger batch and in part."""
     seeds = torch.tensor(_SEEDS)
     slots = torch.arange(len(seeds))
     with _located_errors(path, "sample"):
-        pack, again = (task.sample(Draw(seeds, "data", step=3), _STRINGS) for _ in range(2))
+        first = task.sample(Draw(seeds, "data", step=3), _STRINGS)
+    _check_batch(path, task, first, len(seeds), _STRINGS)
+    pack = first.take(slots)  # a copy: a sampler may write into its tensors again
+    watched = _WatchedDraw(seeds, "data", step=3)
+    with _located_errors(path, "sample"):
+        longest = task.sample(watched, _MORE)
+    _check_batch(path, task, longest, len(seeds), _MORE)
+    longer = longest.take(slots)
+    with _located_errors(path, "sample"):
+        again = task.sample(Draw(seeds, "data", step=3), _STRINGS)
         alone = [task.sample(Draw(seeds[slot : slot + 1], "data", step=3), _STRINGS) for slot in slots.tolist()]
-        watched = _WatchedDraw(seeds, "data", step=3)
-        longer = task.sample(watched, _MORE)
-    _check_batch(path, task, pack, len(seeds), _STRINGS)
-    _check_batch(path, task, longer, len(seeds), _MORE)
+        rest = task.sample(Draw(seeds, "data", step=3, first=1), _STRINGS - 1)
+        later = task.sample(Draw(seeds, "data", step=torch.full_like(seeds, 4)), _MORE)
     twice = next((site for (site, _), times in Counter(watched.asked).items() if times > 1), None)
     _require(
         path,
         twice is None,
         f"sample draws twice with site={twice}, which gives the same numbers again: pass another site to each further draw, such as site=1",
     )
+    unchanged = _equal(first, pack) and _equal(longest, longer)
+    moving = not _equal(longer, later) or torch.equal(longer.inputs, longer.inputs[:, :1].expand_as(longer.inputs))
     apart = [_equal(pack.take(slots[slot : slot + 1]), batch) for slot, batch in enumerate(alone)]
-    first = torch.equal(longer.inputs[:, :_STRINGS], pack.inputs)
     for good, otherwise in (
+        (unchanged, "sample changes strings that it has returned: return new tensors, such as x.clone()"),
         (_equal(pack, again), "sample makes other strings from the same draw: take all randomness from draw"),
+        (moving, "sample makes the same strings at every step: take all randomness from draw"),
         (all(apart), "a replicate's strings are others in a pack than alone: let sample mix nothing across its first axis"),
         (
-            first,
+            torch.equal(longer.inputs[:, :_STRINGS], pack.inputs),
             "the first strings of a larger batch are others: let a string depend on the draw alone, not on how many there are",
+        ),
+        (
+            torch.equal(rest.inputs, pack.inputs[:, 1:]),
+            "the second string of a batch is another where the first is not drawn: take all randomness from the methods of draw",
         ),
     ):
         _require(path, good, otherwise)
@@ -196,6 +219,12 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: in
     _require(
         path, isinstance(batch.about, dict), f"the about of sample is {about}, and must be a dict of tensors, such as {{}}"
     )
+    odd = [name for name in batch.about if not isinstance(name, str) or not name or not name.isprintable()]
+    _require(
+        path,
+        not odd,
+        f"the about of sample has the name {odd[0] if odd else ''!r}: name each tensor by a word, such as distance",
+    )
     strings = [replicates, count, task.tokens]
     tokens = [*strings, task.slots] if task.slots > 1 else strings
     wanted = [("inputs", batch.inputs, torch.int64, tokens)]
@@ -214,7 +243,8 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: in
         _require(
             path,
             good,
-            f"the {name} of sample are {_described(values)}, and must be {dtype} {shape} for {replicates} replicates",
+            f"the {name} of sample are {_described(values)}, and must be {dtype} {shape} for {replicates} replicates"
+            + _hint(values, shape, count),
         )
     weights = batch.weights
     _require(path, bool((weights.isfinite() & (weights >= 0)).all()), "the weights of sample must be finite and 0 or more")
@@ -230,6 +260,13 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: in
             "the weights of sample must be 1 at the last position and 0 elsewhere, as classifies says",
         )
     scored = weights > 0
+    unanswered = torch.zeros_like(scored) if task.soft else batch.targets == _IGNORED
+    unanswered = unanswered.all(-1) if task.slots > 1 and not task.soft else unanswered
+    _require(
+        path,
+        not bool((unanswered & scored).any()),
+        f"a target of sample is {_IGNORED} where its weight is above 0, so it would count as an error: give it weight 0",
+    )
     ranges = [("inputs", batch.inputs, task.vocabulary)]
     if task.soft:
         laws = batch.targets.expand(*weights.shape, -1)[scored]
@@ -258,6 +295,8 @@ def _located_errors(path: str, what: str) -> Iterator[None]:
     """Turn what a user's code raises in the block into one sentence that says where. what: the part of the task that runs."""
     try:
         yield
+    except SystemExit as error:
+        raise ValueError(_exited(path, what, error)) from error
     except Exception as error:
         raise ValueError(_raised(path, what, error)) from error
 
@@ -269,6 +308,8 @@ def errors_of_making(path: str) -> Iterator[None]:
         yield
     except ValueError:
         raise
+    except SystemExit as error:
+        raise StudyError(_exited(path, "making it", error)) from error
     except Exception as error:
         raise StudyError(_raised(path, "making it", error)) from error
 
@@ -282,7 +323,14 @@ def own_errors(task: Task) -> Iterator[None]:
     except (torch.OutOfMemoryError, torch.AcceleratorError):  # of the device, and not of what runs on it
         raise
     except Exception as error:
-        if type(task) in tasks.REGISTRY.values() or with_line(path, error) == str(error):
+        if type(task) in tasks.REGISTRY.values():
+            raise
+        if isinstance(error, IndexError) and str(error).startswith(_BEYOND):
+            raise StudyError(
+                f"task.name = {path!r}: a training batch holds an input beyond vocabulary = {task.vocabulary}, or a target beyond "
+                f"outputs = {task.outputs}: {error}"
+            ) from error
+        if with_line(path, error) == str(error):
             raise
         raise StudyError(_raised(path, "it", error)) from error
 
@@ -290,6 +338,23 @@ def own_errors(task: Task) -> Iterator[None]:
 def _raised(path: str, what: str, error: Exception) -> str:
     """The sentence for a user's task of which `what` raises `error`."""
     return f"task.name = {path!r}: {what} raised {type(error).__name__}: {with_line(path, error)}"
+
+
+def _exited(path: str, what: str, error: SystemExit) -> str:
+    """The sentence for a user's task of which `what` calls sys.exit."""
+    return f"task.name = {path!r}: {what} called sys.exit({error.code}): raise a ValueError that says what is wrong"
+
+
+def _hint(values: object, shape: list[int], count: int) -> str:
+    """What to write instead of tensors that have all axes but one right; "" where nothing better than the shape is known."""
+    given = list(values.shape) if isinstance(values, Tensor) else []
+    if given == shape[:2] and len(shape) == 3:
+        return f", {count} strings and {shape[2]} tokens; a string's one answer stands at the last position, and others weigh 0"
+    if len(given) == len(shape) and given[:2] == shape[:2] and given[2] != shape[2]:
+        return f", {count} strings and {shape[2]} tokens; pad shorter strings, and let padding weigh 0"
+    if given == shape:  # of another type
+        return ""
+    return f", {count} strings and {shape[2]} tokens"
 
 
 def _require(path: str, good: bool, otherwise: str) -> None:

@@ -271,8 +271,10 @@ def _function(path: str) -> tuple[Callable[..., Any], str]:
     if not inspect.isroutine(function):
         what = f"has no {name}{nearest(name, held)}" if function is None else f"has {name}, which is no function"
         raise StudyError(f"experiment.name = {path!r}: the module {module} {what}")
-    arguments = list(inspect.signature(function).parameters)
-    if len(arguments) != 2 or arguments[0] not in ("seed", "draw"):
+    parameters = inspect.signature(function).parameters
+    arguments = list(parameters)
+    by_place = all(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters.values())
+    if len(arguments) != 2 or arguments[0] not in ("seed", "draw") or not by_place:
         raise StudyError(
             f"experiment.name = {path!r} takes ({', '.join(arguments)}): write {name}(seed, settings), which measures one seed, or "
             f"{name}(draw, settings), which measures many at once"

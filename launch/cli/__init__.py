@@ -89,7 +89,9 @@ def _guard(start: Callable[[], object]) -> None:
         if isinstance(error, click.NoSuchOption):
             _mention_settings(error)
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
+        if isinstance(error.__cause__, EOFError):  # click takes one for the end of a dialogue
+            sys.exit(tell(error.__cause__))
         say("stopped at once: the same command goes on from the last checkpoints", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of the output, such as `head`, has gone; what is still buffered has no reader either

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.lib.format import MAGIC_PREFIX
 from numpy.typing import NDArray
 
 SUFFIXES = (".npy", ".arrow", ".parquet")
@@ -102,7 +103,7 @@ def _opened(stamp: Stamp) -> tuple[tuple[Ids, ...], int, str]:
 def _read(path: str) -> list[Ids]:
     try:
         if path.endswith(".npy"):
-            runs = [np.load(path, mmap_mode="r", allow_pickle=False)]
+            runs = [_array(path)]
         else:
             runs = _column(path, pq.read_table(path) if path.endswith(".parquet") else _mapped(path))
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -113,6 +114,19 @@ def _read(path: str) -> list[Ids]:
                 f"{path} holds {ids.dtype} of {ids.ndim} dimensions: token ids are one row of whole numbers, such as uint16"
             )
     return runs
+
+
+def _array(path: str) -> Ids:
+    with open(path, "rb") as file:
+        if not file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
+            raise ValueError("it is no .npy file: write it with numpy.save")
+    try:
+        array: Ids = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        if "Python objects" in str(error):
+            raise ValueError("it holds Python objects: save one row of whole numbers, such as uint16") from error
+        raise ValueError(f"it is damaged or cut off: write it again ({error})") from error
+    return array
 
 
 def _mapped(path: str) -> pa.Table:
@@ -132,5 +146,7 @@ def _column(path: str, table: pa.Table) -> list[Ids]:
     runs = []
     for chunk in column.chunks:
         flat = chunk.flatten() if pa.types.is_list(chunk.type) or pa.types.is_large_list(chunk.type) else chunk
+        if flat.null_count:
+            raise ValueError(f"its column {names[0]} has missing values in its lists")
         runs.append(flat.to_numpy(zero_copy_only=pa.types.is_integer(flat.type)))
     return runs

@@ -44,7 +44,7 @@ def _raising(error):
 def _is_a_defect(found, name):
     status, text = found
     assert status == 70
-    assert text.startswith("Traceback (most recent call last):\n")
+    assert text.lstrip("\n").startswith("Traceback (most recent call last):\n")
     assert f"\n{name}" in text
     assert text.splitlines()[-1].startswith(DEFECT)
 
@@ -57,7 +57,10 @@ def _is_one_sentence(found, words):
     assert text.count("\n") == 1
 
 
-@pytest.mark.parametrize("error", [ValueError("bad split"), OSError("bad file"), KeyError("count"), FileNotFoundError("gone")])
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("bad split"), OSError("bad file"), KeyError("count"), FileNotFoundError("gone"), EOFError("no more")],
+)
 def test_a_defect_in_the_middle_of_planning_keeps_its_traceback(command, tmp_path, monkeypatch, error):
     monkeypatch.setattr("harness.planning.plan.pack_id", _raising(error))
     found = command("plan", write_study(tmp_path), f"store={tmp_path / 'runs'}")

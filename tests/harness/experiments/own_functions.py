@@ -211,3 +211,19 @@ def texts(seed, settings):
 
 def array_once(seed, settings):
     return {"score": 1, "place": np.zeros(3) if seed == 0 else 0.5}
+
+
+def listed(seed, settings):
+    return {"score": [1.0, 2.0]}
+
+
+def unnamed(seed, settings):
+    return {"": 1.0}
+
+
+def lacking(seed, settings):
+    return {"score": settings["shfit"]}
+
+
+def by_keyword(seed, *, settings):
+    return {"score": 1.0}

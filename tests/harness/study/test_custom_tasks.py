@@ -95,6 +95,54 @@ MISTAKES = {
         r"the places of view are a NoneType, and must be torch.int64 \[3, 3, 8\]",
     ),
     "nothing_about": ("device=bits.device), {})", "device=bits.device), None)", "the about of sample is a NoneType"),
+    "a_name_that_is_no_word": (
+        "device=bits.device), {})",
+        "device=bits.device), {3: bits})",
+        "the about of sample has the name 3",
+    ),
+    "unanswered": (
+        "bits.cumsum(-1) % 2",
+        "torch.where(bits == 0, -100, 1)",
+        "a target of sample is -100 where its weight is above 0, so it would count as an error: give it weight 0",
+    ),
+    "the_same_at_every_step": (
+        DRAWN,
+        "torch.randint(0, 2, (batch, self.length), generator=torch.Generator().manual_seed(0)).repeat(len(draw.seeds), 1, 1)",
+        "sample makes the same strings at every step",
+    ),
+    "a_generator_of_its_own": (
+        DRAWN,
+        "torch.stack([torch.randint(0, 2, (batch, self.length), generator=torch.Generator().manual_seed(seed * 9 + step))\n"
+        "for seed, step in zip(draw.seeds.tolist(), torch.as_tensor(draw.step).expand(len(draw.seeds)).tolist())])",
+        "the second string of a batch is another where the first is not drawn",
+    ),
+    "a_tensor_again": (
+        f"bits = {DRAWN}",
+        "shape = (len(draw.seeds), batch, self.length)\n"
+        "        bits = self.__class__.__dict__['__annotations__'].setdefault(str(shape), torch.zeros(shape).long())\n"
+        f"        bits.copy_({DRAWN})",
+        r"sample changes strings that it has returned: return new tensors, such as x.clone\(\)",
+    ),
+    "ragged": ("self.length)) <", "self.length - 1)) <", "8 tokens; pad shorter strings, and let padding weigh 0"),
+    "one_answer": (
+        "bits.cumsum(-1) % 2",
+        "bits.sum(-1) % 2",
+        "a string's one answer stands at the last position, and others weigh 0",
+    ),
+    "too_many_classes": (
+        "vocabulary: ClassVar[int] = 2",
+        "vocabulary: ClassVar[int] = 10**12",
+        "is too large: at most 1,000,000",
+    ),
+    "no_length": ("    length: int = 32", "    size: int = 8", "lacks length: add it to the class, such as length: int = 32"),
+    "no_metrics": (
+        '    metrics: ClassVar[tuple[str, ...]] = ("position",)\n',
+        "",
+        "lacks metrics: add it to the class, such as",
+    ),
+    "exits": (BITS, "raise SystemExit(3)", r"sample called sys.exit\(3\): raise a ValueError that says what is wrong"),
+    "exits_when_made": ("if self.length", "raise SystemExit(3)\n        if self.length", r"making it called sys.exit\(3\)"),
+    "compares_a_step": (DRAWN, f"{DRAWN} * (1 if draw.step > 3 else 0)", "Boolean value of Tensor with more than one value"),
     "raises": (BITS, "raise KeyError('no bits')", r"sample raised KeyError: 'no bits' \(own_raises.py, line 2\d\)"),
 }
 
@@ -162,6 +210,24 @@ def test_a_mistake_that_only_a_large_batch_shows_is_one_sentence_when_the_pack_i
     one = Condition("c", own, build("model", {"name": "lstm", "width": 4}), Train(steps=2, batch=65))
     with pytest.raises(StudyError, match=r"'own_late:Parity': it raised AssertionError: large \(own_late.py, line 2\d\)"):
         measure(pack(one, [(1, 1)], sets=()), device.resolve("cpu"))
+
+
+def test_a_rare_answer_beyond_the_outputs_is_one_sentence_in_the_middle_of_a_training(tmp_path, monkeypatch):
+    rare = "bits.cumsum(-1) % 2 + 7 * (batch == 65)"
+    own = task(tmp_path, monkeypatch, "own_rare", RIGHT.replace("bits.cumsum(-1) % 2", rare))
+    one = Condition("c", own, build("model", {"name": "lstm", "width": 4}), Train(steps=2, batch=65))
+    with pytest.raises(
+        StudyError, match=r"holds an input beyond vocabulary = 2, or a target beyond outputs = 2: Target \d is out"
+    ):
+        measure(pack(one, [(1, 1)], sets=()), device.resolve("cpu"))
+
+
+def test_the_logits_of_many_classes_are_checked_in_little_memory(tmp_path, monkeypatch):
+    wrong = 'made.append(logits.numel())\n        return {"position"'
+    text = RIGHT.replace("vocabulary: ClassVar[int] = 2", "vocabulary: ClassVar[int] = 1_000_000")
+    text = text.replace('return {"position"', wrong).replace("from dataclasses", "made = []\nfrom dataclasses", 1)
+    task(tmp_path, monkeypatch, "own_large", text)
+    assert sys.modules["own_large"].made == [8_000_000]
 
 
 def test_a_field_of_a_type_that_no_option_has_names_the_types_that_can_be(tmp_path, monkeypatch):

@@ -97,6 +97,8 @@ class Draw:
             raise ValueError(f"stream {self.stream!r} is not one of {', '.join(STREAMS)}")
         if isinstance(self.step, int) and not 0 <= self.step < WORD:
             raise ValueError(f"step {self.step} is outside 0 … 2^32 - 1")
+        if not isinstance(self.seeds, Tensor):
+            raise ValueError(f"seeds are a {type(self.seeds).__name__}, and must be int64 [R], such as torch.tensor([0, 1])")
         if self.seeds.dim() != 1 or self.seeds.dtype != torch.int64:
             raise ValueError(f"seeds must be int64 [R], got {self.seeds.dtype} {list(self.seeds.shape)}")
 
@@ -153,7 +155,8 @@ class Draw:
         """(words of a replicate, words of each of its rows). ValueError for a site or picked rows that do not fit."""
         if not 0 <= site < 2**16:
             raise ValueError(f"site {site} is outside 0 … 65535")
-        count = math.prod(shape)
+        if isinstance(shape, int) or isinstance(count := math.prod(shape), float):
+            raise ValueError(f"shape = {shape} must be a tuple of whole numbers, such as (16, 32)")
         if self.picked is not None and tuple(self.picked.shape) != (self.replicates, shape[0]):
             raise ValueError(f"picked rows {list(self.picked.shape)} must be [R, {shape[0]}]")
         return count, count // shape[0] if shape and shape[0] else 0
@@ -310,7 +313,7 @@ def _triton() -> ModuleType | None:
 
 def thresholds(probabilities: Tensor) -> Tensor:
     """Upper bounds in words of each category but the last, int64 [..., V - 1]: floor(cumulative probability · 2^32)."""
-    p = probabilities.to(torch.float64)
-    if bool((p < 0).any()) or bool((p.sum(-1) - 1).abs().max() > 1e-6):
-        raise ValueError(f"probabilities must be non-negative and sum to 1, got {probabilities.tolist()}")
+    p = torch.as_tensor(probabilities, dtype=torch.float64)
+    if not bool((p >= 0).all() and ((p.sum(-1) - 1).abs() <= 1e-6).all()):  # neither holds of NaN
+        raise ValueError(f"probabilities must be non-negative and sum to 1, got {p.tolist()}")
     return (p.cumsum(-1)[..., :-1] * WORD).floor().to(torch.int64)

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, quantile, refuse_confidence, refuse_share
 
 RESAMPLES = 9999
 _BLOCK = 4_000_000  # most numbers of resampled pairs in memory at once
@@ -68,6 +68,7 @@ def replicates_to_bound(q: float, confidence: float = CONFIDENCE) -> int:
     """
     if not 0 < q < 1:
         raise ValueError(f"q = {q} must lie between 0 and 1: the extremes of a population have no bound")
+    refuse_confidence(confidence)
     n = max(1, math.floor(math.log((1 - confidence) / 2) / math.log(max(q, 1 - q))))
     while max(q, 1 - q) ** n > (1 - confidence) / 2:
         n += 1
@@ -143,8 +144,7 @@ def percentiles(lows: Floats, highs: Floats, confidence: float) -> Interval:
 
 
 def _checked(values: ArrayLike, q: float, what: str) -> Floats:
-    if not 0 <= q <= 1:
-        raise ValueError(f"q = {q} must lie in 0 … 1: it is the share of replicates below the quantile")
+    refuse_share(q)
     numbers = np.asarray(values, dtype=np.float64).ravel()
     if not numbers.size:
         raise ValueError(f"{what} has no replicate with a number: a quantile needs at least one")

@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from results.statistics.bootstrap import Ratio, quantile_ratio
-from results.statistics.intervals import CONFIDENCE, Floats, Interval, clopper_pearson
+from results.statistics.intervals import CONFIDENCE, Floats, Interval, clopper_pearson, refuse_confidence
 from results.statistics.unpaired import Permuted, brunner_munzel, superiority
 
 QUANTILES = (0.5, 0.9)
@@ -82,6 +82,8 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
 def signed_ranks(changes: ArrayLike) -> Floats:
     """Ranks of |change| with its sign, ties averaged; zeros take part in the ranking and count 0 (Pratt 1959). [n]"""
     gaps = np.asarray(changes, dtype=np.float64)
+    if np.isnan(gaps).any():
+        raise ValueError("a change is NaN: give 0 where both of a pair diverged, as `differences` does")
     return np.sign(gaps) * scipy.stats.rankdata(np.abs(gaps))
 
 
@@ -129,6 +131,9 @@ def pair_superiority(changes: ArrayLike, confidence: float = CONFIDENCE) -> tupl
     gaps = np.asarray(changes, dtype=np.float64)
     if not gaps.size:
         raise ValueError("there is no pair of replicates: nothing to compare")
+    if np.isnan(gaps).any():
+        raise ValueError("a change is NaN: give 0 where both of a pair diverged, as `differences` does")
+    refuse_confidence(confidence)
     more, least = int((gaps > 0).sum()), int((gaps >= 0).sum())
     one, other = (clopper_pearson(count, gaps.size, (1 + confidence) / 2) for count in (more, least))
     return (more + least) / 2 / gaps.size, Interval((one.low + other.low) / 2, (one.high + other.high) / 2)
@@ -136,6 +141,8 @@ def pair_superiority(changes: ArrayLike, confidence: float = CONFIDENCE) -> tupl
 
 def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p-values (Holm 1979): the chance of any false rejection at level α is at most α, however the tests depend on each other."""
+    if not all(0 <= value <= 1 for value in p):
+        raise ValueError(f"p = {[float(value) for value in p]} must lie in 0 … 1: they are probabilities")
     order = np.argsort(p, kind="stable")
     scaled = np.asarray(p, dtype=np.float64)[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))

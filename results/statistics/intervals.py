@@ -49,6 +49,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE)
 
 def clopper_pearsons(successes: ArrayLike, trials: ArrayLike, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
     """The ends of `clopper_pearson` for many counts at once; NaN where a count is NaN, or not within 0 … its trials."""
+    refuse_confidence(confidence)
     k, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     tail, possible = (1 - confidence) / 2, (k >= 0) & (k <= n)
     with np.errstate(invalid="ignore"):
@@ -63,6 +64,9 @@ def zero_error_bound(trials: int, confidence: float = CONFIDENCE) -> float:
     With reads as trials it assumes that reads err independently; with sequences as trials it bounds the share of sequences
     that hold an error and assumes only that sequences are independent. 1 without trials.
     """
+    refuse_confidence(confidence)
+    if trials < 0:
+        raise ValueError(f"trials = {trials} must be 0 or more")
     return float(-np.expm1(np.log1p(-confidence) / trials)) if trials else 1.0
 
 
@@ -89,6 +93,7 @@ def clustered_rates(
     e, c, n, ee, ec, cc = (
         np.atleast_1d(np.asarray(a, dtype=np.float64)) for a in (errors, count, sequences, errors_sq, errors_x_count, count_sq)
     )
+    refuse_confidence(confidence)
     tail = (1 - confidence) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(c > 0, e / c, np.nan)
@@ -120,6 +125,7 @@ def quantile(values: ArrayLike, q: float) -> float:
 
     NaN for no values.
     """
+    refuse_share(q)
     ordered = _ordered(values)
     if not ordered.size:
         return float("nan")
@@ -138,6 +144,8 @@ def quantile_ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[in
 
     0 as the lower rank, or n + 1 as the upper, says that n values can't bound the quantile on that side.
     """
+    refuse_share(q)
+    refuse_confidence(confidence)
     tail = (1 - confidence) / 2
     at_most = bdtr(np.arange(n + 1.0), n, q)  # P(at most k of n values lie below the quantile)
     lower = int(np.searchsorted(at_most, tail, side="right"))
@@ -157,9 +165,23 @@ def quantile_interval(values: ArrayLike, q: float, confidence: float = CONFIDENC
 
 def quantile_bounds(values: ArrayLike, missing: int, q: float, least: float = 0.0) -> Interval:
     """The q-quantile if all `missing` replicates turned out best, with the value `least`, and if all of them diverged."""
+    if missing < 0:
+        raise ValueError(f"missing = {missing} must be 0 or more: it counts replicates without a number")
     ordered = _ordered(values)
     best, worst = (np.concatenate([ordered, np.full(missing, rank)]) for rank in (least, np.inf))
     return Interval(quantile(best, q), quantile(worst, q))
+
+
+def refuse_confidence(confidence: float) -> None:
+    """ValueError unless a confidence lies between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence = {confidence} must lie between 0 and 1, such as 0.95")
+
+
+def refuse_share(q: float) -> None:
+    """ValueError unless q is a share."""
+    if not 0 <= q <= 1:
+        raise ValueError(f"q = {q} must lie in 0 … 1: it is the share of replicates below the quantile")
 
 
 def _ordered(values: ArrayLike) -> Floats:

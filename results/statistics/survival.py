@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from results.statistics.intervals import CONFIDENCE, Floats
+from results.statistics.intervals import CONFIDENCE, Floats, refuse_confidence
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ def band_halfwidth(n: int, confidence: float = CONFIDENCE) -> float:
     The exact two-sided Kolmogorov quantile: the band covers with `confidence` for a continuous distribution and with at least that for
     one with atoms. Below the Dvoretzky–Kiefer–Wolfowitz half-width sqrt(log(2/(1 - confidence)) / 2n) (Massart 1990). 1 for no value.
     """
+    refuse_confidence(confidence)
     return float(scipy.stats.kstwo.ppf(confidence, n)) if n else 1.0
 
 

@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from results.errors import StudyError
-from results.statistics.intervals import Floats, Interval
+from results.statistics.intervals import Floats, Interval, refuse_confidence
 
 Ints = NDArray[np.integer]
 SPLITS = 50_000  # most different splits that are all summed, and not drawn: 9 and 9 replicates without ties
@@ -43,6 +43,8 @@ def superiority(first: ArrayLike, second: ArrayLike, confidence: float) -> tuple
     the logit interval of P(Y > X).
     """
     x, y = np.sort(np.asarray(first, dtype=np.float64)), np.sort(np.asarray(second, dtype=np.float64))
+    refuse_confidence(confidence)
+    _refuse_nan(x, y)
     n, m = x.size, y.size
     if min(n, m) < 2:
         raise StudyError(f"{n} and {m} replicates: an interval needs at least 2 of each condition")
@@ -74,6 +76,7 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike, seed: int = 0) -> Permut
     `DRAWS` are drawn with a seed and the observed one is counted among them; p is the sum of the two shares.
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    _refuse_nan(x, y)
     if min(x.size, y.size) < 2:
         raise StudyError(f"{x.size} and {y.size} replicates: a comparison needs at least 2 of each condition")
     values, place = np.unique(np.concatenate([x, y]), return_inverse=True)
@@ -97,6 +100,11 @@ def brunner_munzel(first: ArrayLike, second: ArrayLike, seed: int = 0) -> Permut
             below, overlapping = below + int((statistics < observed).sum()), overlapping + int((statistics < apart).sum())
     p = separated + (1 - separated) * (overlapping - below + 1) / (overlapping + 1)
     return Permuted(p, separated or 1 / (overlapping + 1), below == overlapping)
+
+
+def _refuse_nan(*samples: Floats) -> None:
+    if any(np.isnan(sample).any() for sample in samples):
+        raise ValueError("a value is NaN: give diverged replicates as infinity and leave missing ones out")
 
 
 def _logit_interval(chance: float, by_x: Ints, by_y: Ints, confidence: float) -> tuple[float, float]:

@@ -368,6 +368,18 @@ def test_the_command(tmp_path, capsys):
         assert row[9] == "settled"
 
 
+@pytest.mark.parametrize("call", [pair_superiority, sign_flip])
+def test_changes_that_are_nan_are_refused(call):
+    with pytest.raises(ValueError, match="a change is NaN"):
+        call([1.0, math.nan])
+
+
+@pytest.mark.parametrize("p", [[0.1, math.nan], [0.1, 2.0], [-0.1]])
+def test_holm_refuses_what_is_no_probability(p):
+    with pytest.raises(ValueError, match="they are probabilities"):
+        holm(p)
+
+
 def test_the_statistics_need_neither_torch_nor_ray():
     names = ["results.report.contrasts", *(f"results.statistics.{path.stem}" for path in STATISTICS.glob("[a-z]*.py"))]
     assert len(names) > 5

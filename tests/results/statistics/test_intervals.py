@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -137,6 +139,23 @@ def test_quantiles_are_numpys_until_a_diverged_replicate_has_weight() -> None:
     assert quantile([0.1, np.inf], 0.5) == np.inf
     assert quantile([0.1, 0.2, np.inf], 0.5) == 0.2
     assert np.isnan(quantile([], 0.5))
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: clopper_pearson(3, 5, 95), "confidence = 95 must lie between 0 and 1, such as 0.95"),
+        (lambda: zero_error_bound(10, 95), "confidence = 95 must lie"),
+        (lambda: zero_error_bound(-3), "trials = -3 must be 0 or more"),
+        (lambda: quantile_interval(range(20), 0.5, 95), "confidence = 95 must lie"),
+        (lambda: quantile_interval(range(20), 50), "q = 50 must lie in 0 … 1"),
+        (lambda: quantile([1, 2, 3], -1), "q = -1 must lie in 0 … 1"),
+        (lambda: quantile_bounds([1, 2], -1, 0.5), "missing = -1 must be 0 or more"),
+    ],
+)
+def test_a_percentage_or_a_negative_count_is_refused(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call()
 
 
 def test_a_nan_is_refused_with_what_to_give_instead() -> None:

@@ -166,3 +166,8 @@ def test_the_interval_turns_with_the_samples_and_is_exact_without_overlap():
         superiority([1.0], [1.0, 2.0], 0.9)
     with pytest.raises(ValueError, match=r"1 and 2 replicates: a comparison .*at least 2"):
         brunner_munzel([1.0], [1.0, 2.0])
+    for call in (lambda: superiority([1.0, math.nan], [1.0, 2.0], 0.9), lambda: brunner_munzel([1.0, 2.0], [math.nan, 2.0])):
+        with pytest.raises(ValueError, match="a value is NaN: give diverged replicates as infinity"):
+            call()
+    with pytest.raises(ValueError, match="confidence = 95 must lie between 0 and 1"):
+        superiority([1.0, 2.0], [1.0, 2.0], 95)

@@ -111,7 +111,7 @@ def check(task: Task) -> None:
         _check_view(path, task, batch)
     if not task.soft and batch.targets.numel() * task.outputs > _LOGITS:
         batch = Batch(batch.inputs[:1, :1], batch.targets[:1, :1], batch.weights[:1, :1], {})
-    logits = torch.zeros(batch.targets.shape if task.soft else (*batch.targets.shape, task.outputs))
+    logits = _right_logits(task, batch)
     answered = batch.targets.shape[:-1] if task.soft else batch.weights.shape
     with _located_errors(path, "wrong"):
         wrong = task.wrong(logits, batch.targets)
@@ -123,6 +123,20 @@ def check(task: Task) -> None:
         _require(
             path, good, f"wrong returns {_described(values)} for {name}, which must be bool {list(answered)}, one a position"
         )
+    scored = batch.weights > 0
+    scored = scored if scored.shape == answered else scored.any(-1, keepdim=True)  # of laws, one position may be given
+    fair = not bool(scored.any()) or not bool(wrong[task.metrics[0]][scored].all())
+    _require(
+        path, fair, f"wrong counts every right answer as an error of {task.metrics[0]}: return True where an answer is wrong"
+    )
+
+
+def _right_logits(task: Task, batch: Batch) -> Tensor:
+    """Logits of a model that is sure of every right answer."""
+    if task.soft:
+        return batch.targets.clamp(min=1e-30).log()
+    logits = torch.zeros((*batch.targets.shape, task.outputs))
+    return logits.scatter_(-1, batch.targets.clamp(0, task.outputs - 1)[..., None], 100.0)
 
 
 def _check_declared(path: str, task: Task) -> None:
@@ -181,11 +195,11 @@ def _checked_strings(path: str, task: Task) -> Batch:
         (moving, "sample makes the same strings at every step: take all randomness from draw"),
         (all(apart), "a replicate's strings are others in a pack than alone: let sample mix nothing across its first axis"),
         (
-            torch.equal(longer.inputs[:, :_STRINGS], pack.inputs),
+            _equal(_strings(longer, slice(_STRINGS)), _strings(pack, slice(None))),
             "the first strings of a larger batch are others: let a string depend on the draw alone, not on how many there are",
         ),
         (
-            torch.equal(rest.inputs, pack.inputs[:, 1:]),
+            _equal(_strings(rest, slice(None)), _strings(pack, slice(1, None))),
             "the second string of a batch is another where the first is not drawn: take all randomness from the methods of draw",
         ),
     ):
@@ -279,6 +293,13 @@ def _check_batch(path: str, task: Task, batch: Batch, replicates: int, count: in
         low, high = int(values.min()), int(values.max())
         size = "vocabulary" if name == "inputs" else "outputs"
         _require(path, low >= 0 and high < most, f"the {name} of sample are from {low} to {high}, and {size} = {most}")
+
+
+def _strings(batch: Batch, rows: slice) -> Batch:
+    """Some strings of a batch, with what is scored in the place of weights, which may be divided by their sum."""
+    about = {name: values[:, rows] for name, values in batch.about.items()}
+    hidden = None if batch.hidden is None else batch.hidden[:, rows]
+    return Batch(batch.inputs[:, rows], batch.targets[:, rows], batch.weights[:, rows] > 0, about, hidden)
 
 
 def _equal(one: Batch, other: Batch) -> bool:

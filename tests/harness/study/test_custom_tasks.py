@@ -143,6 +143,12 @@ MISTAKES = {
     "exits": (BITS, "raise SystemExit(3)", r"sample called sys.exit\(3\): raise a ValueError that says what is wrong"),
     "exits_when_made": ("if self.length", "raise SystemExit(3)\n        if self.length", r"making it called sys.exit\(3\)"),
     "compares_a_step": (DRAWN, f"{DRAWN} * (1 if draw.step > 3 else 0)", "Boolean value of Tensor with more than one value"),
+    "inverted": ("!= targets}", "== targets}", "wrong counts every right answer as an error of position: return True where"),
+    "labels_by_the_place_in_the_batch": (
+        "bits.cumsum(-1) % 2",
+        "(torch.arange(batch) < batch // 2).long()[:, None].expand(bits.shape)",
+        "strings of a larger batch are others",
+    ),
     "raises": (BITS, "raise KeyError('no bits')", r"sample raised KeyError: 'no bits' \(own_raises.py, line 2\d\)"),
 }
 
@@ -210,6 +216,18 @@ def test_a_mistake_that_only_a_large_batch_shows_is_one_sentence_when_the_pack_i
     one = Condition("c", own, build("model", {"name": "lstm", "width": 4}), Train(steps=2, batch=65))
     with pytest.raises(StudyError, match=r"'own_late:Parity': it raised AssertionError: large \(own_late.py, line 2\d\)"):
         measure(pack(one, [(1, 1)], sets=()), device.resolve("cpu"))
+
+
+def test_positions_of_several_tokens_and_weights_that_are_shares_of_a_batch_are_no_mistake(tmp_path, monkeypatch):
+    drawn = DRAWN.replace("(batch, self.length)", "(batch, self.length, 2)")
+    text = RIGHT.replace(DRAWN, drawn).replace("torch.ones(bits.shape,", "torch.full(bits.shape[:-1], 1 / batch,")
+    text = (
+        text.replace("cumsum(-1)", "cumsum(-2)")
+        .replace("!= targets}", "!= targets).any(-1)}")
+        .replace('"position": ', '"position": (')
+    )
+    text = text.replace("    metrics:", "    slots: ClassVar[int] = 2\n    metrics:", 1)
+    assert task(tmp_path, monkeypatch, "own_slots", text).slots == 2
 
 
 def test_a_rare_answer_beyond_the_outputs_is_one_sentence_in_the_middle_of_a_training(tmp_path, monkeypatch):

@@ -33,6 +33,11 @@ def parts_of(folder: str) -> list[str]:
             f"task.folder = {folder!r} is no folder here: give the folder with the parts of the corpus, such as train and test"
         )
     parts = sorted(path.name for path in root.iterdir() if path.is_dir() and _files(path))
+    if not parts and _files(root):
+        raise ValueError(
+            f"task.folder = {folder!r} holds {_files(root)[0].name} itself: give the folder above it, or move its files into a folder "
+            "train in it"
+        )
     if not parts:
         raise ValueError(
             f"task.folder = {folder!r} has no folder with {', '.join(SUFFIXES)} files: put token ids into its folders train and test"

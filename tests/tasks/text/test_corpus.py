@@ -146,6 +146,7 @@ def test_the_hash_follows_the_bytes_and_the_parts_and_not_the_place(folder, tmp_
         (None, {"folder": "nowhere"}, r"^task\.folder = 'nowhere' is no folder here: give the folder"),
         (None, {"folder": ""}, r"^task\.folder = '' is no folder here"),
         (None, {"folder": "empty"}, r"^task\.folder = .* has no folder with \.npy, \.arrow, \.parquet files"),
+        (None, {"folder": "train"}, r"^task\.folder = .*train' holds .* itself: give the folder above it, or move its files"),
         (None, {"part": "valid"}, r"^task\.part = 'valid' is no part of .*; parts: test, train$"),
         (
             None,
@@ -186,7 +187,7 @@ def test_bad_input_is_refused_in_one_sentence(folder, spoil, fields, sentence):
     elif spoil is not None:
         np.save(folder / "train" / "9.npy", spoil, allow_pickle=True)
     where = fields.get("folder", str(folder))
-    given = BERT | fields | {"folder": str(folder / where) if where == "empty" else where}
+    given = BERT | fields | {"folder": str(folder / where) if where in ("empty", "train") else where}
     with pytest.raises(ValueError, match=sentence) as error:
         tasks.build("corpus", **given)
     assert "\n" not in str(error.value)
@@ -197,6 +198,7 @@ def test_bad_input_is_refused_in_one_sentence(folder, spoil, fields, sentence):
     [
         ({"a": [1, 2], "b": [1, 2]}, "it has the columns a, b: name the one with the ids input_ids or tokens"),
         ({"tokens": [1, None]}, "its column tokens has missing values"),
+        ({"tokens": [[1, None], [2]]}, "its column tokens has missing values in its lists"),
         ({"tokens": ["a", "b"]}, "holds object of 1 dimensions"),
     ],
 )

@@ -91,9 +91,11 @@ def _round_numbers(least: float, most: float) -> list[float]:
     else:
         room = (high - low) / 4
         power = math.floor(math.log10(room))
-        step, power = next((digit, power) for digit in (5, 2, 1) if float(f"{digit}e{power}") <= room)
+        # the logarithm of a room just below a power of ten may be rounded up to it
+        sizes = ((digit, exponent) for exponent in (power, power - 1) for digit in (5, 2, 1))
+        step, power = next((digit, exponent) for digit, exponent in sizes if float(f"{digit}e{exponent}") <= room)
         first, last = math.floor(low / float(f"{step}e{power}")), math.ceil(high / float(f"{step}e{power}"))
-        numbers = [float(f"{step * count}e{power}") for count in range(first, last + 1)]
+        numbers = [float(f"{step * count}e{power}") for count in range(first - 1, last + 2)]  # quotients are rounded as well
     below, above = max(number for number in numbers if number <= low), min(number for number in numbers if number >= high)
     return [number for number in numbers if below <= number <= above]
 

@@ -279,6 +279,7 @@ class _Run:
                 self._poll()
                 self.polled = time.monotonic()
         self._hear()
+        self.metrics.poll({}, {}, self.dispatch.packs_left())  # what the last look saw would stand while the report is made
 
     def _fill(self) -> None:
         placement = self.cluster.placement

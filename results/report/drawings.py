@@ -209,11 +209,12 @@ def _profiles(
 
 
 def _profile(by: Mapping[Who, dict[tuple[int, int], tuple[int, int]]], places: Mapping[Who, int]) -> Profile:
+    """The replicates in the order of the study's list, whatever the order of the rows in the store's files."""
+    planned = sorted(by, key=places.__getitem__)
     bins = sorted({edges for replicate in by.values() for edges, (_, count) in replicate.items() if count})
-    table = np.array([[replicate.get(edges, (0, 0)) for edges in bins] for replicate in by.values()], dtype=np.float64)
+    table = np.array([[by[who].get(edges, (0, 0)) for edges in bins] for who in planned], dtype=np.float64)
     edges = np.array(bins, dtype=np.float64)
-    rows = [places[who] for who in by]
-    return Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1], rows)
+    return Profile(edges[:, 0], edges[:, 1], table[..., 0], table[..., 1], [places[who] for who in planned])
 
 
 def _errors(groups: dict[str, list[Replicate]], names: Sequence[str]) -> dict[str, dict[str, Floats]]:

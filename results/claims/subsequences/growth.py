@@ -55,12 +55,10 @@ def _of(condition: Condition, rows: Mapping[str, Mapping[int, Mapping[str, float
 
 
 def arrays(items: Mapping[str, float]) -> Pairs:
-    """Items such as "pair=3 gap" as arrays in the order of the pairs' numbers."""
-    count = sum(item.endswith(" gap") for item in items)
-    return {
-        name: np.array([items[f"pair={pair} {name}"] for pair in range(count)], dtype=np.float64)
-        for name in ("frequency", "gap", "gradient")
-    }
+    """Items such as "pair=3 gap" as arrays in the order of the pairs' numbers. Where one lacks, `Items` refuse it."""
+    names = ("frequency", "gap", "gradient")
+    count = max(1, *(sum(item.endswith(f" {name}") for item in items) for name in names))
+    return {name: np.array([items[f"pair={pair} {name}"] for pair in range(count)], dtype=np.float64) for name in names}
 
 
 def learned_between(steps: Steps) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ from results.report.distillation.figures import Lesson, Spikes, lessons, spikes
 from results.report.family import Drawn
 from results.report.plots.lines_and_maps import BANDS, Bands, bands_of, common_points
 from results.rows.accuracy_curves import Look, watch
-from results.rows.probe_values import Items, by_step, parts
+from results.rows.probe_values import Items, Values, by_step, parts
 from results.rows.summary import Replicate, of_replicates
 from results.store.manifest import Manifest, has_settings_of, reported
 from results.store.tables import Store, read
@@ -161,7 +161,9 @@ def _spike(
 ) -> Spikes | None:
     """The spikes of one replicate; None where a degree has no sets outside."""
     steps = sorted(step for step, items in by_step.items() if any(at == degree for _, at, _ in items))
-    rows = [{(node, item): value for (node, at, item), value in by_step[step].items() if at == degree} for step in steps]
+    rows = [
+        Values({(node, item): value for (node, at, item), value in by_step[step].items() if at == degree}) for step in steps
+    ]
     places = [place for place in (rows[0] if rows else ()) if all(place in row for row in rows)]
     nodes = [node for node, item in places if item == "outside"]
     if not nodes or len(rows) < _LOOKS:

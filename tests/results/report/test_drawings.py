@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.report.drawings import draw_all
+from results.report.drawings import _profile, draw_all
 from results.report.family_sections import FAMILIES
 from results.rows.summary import Replicate, Score
 from results.store.schema import SCHEMAS
@@ -61,3 +61,12 @@ def test_a_caption_speaks_of_the_breaks_that_its_axis_has(conditions, clean, div
     caption = _caption(plan, known)
     assert (columns if conditions == 1 else rows) in caption
     assert caption.count("break") == bool(clean or diverged)
+
+
+def test_a_profile_has_the_replicates_in_the_studys_order_in_whichever_files_their_rows_stand():
+    one, other = {(0, 1): (3, 10), (1, 2): (0, 10)}, {(0, 1): (1, 10)}
+    places = {("a", 0): 4, ("b", 0): 2}
+    for by in ({("a", 0): one, ("b", 0): other}, {("b", 0): other, ("a", 0): one}):
+        profile = _profile(by, places)
+        assert profile.rows == [2, 4]
+        assert profile.errors.tolist() == [[1, 0], [3, 0]]

@@ -61,18 +61,24 @@ def renamed(text: str | None) -> str | None:
 
 
 def hostile_rows(table: str, rows: pa.Table) -> pa.Table:
-    """Names are renamed; of the other strings each column has the payloads in some rows, where all other columns stay as they are."""
+    """Names are renamed; of the other strings each column has the payloads in some rows, where all other columns stay as they are.
+
+    Those of probes are further rows, because a report refuses a probe that lacks one.
+    """
     texts = [f for f in SCHEMAS[table] if pa.types.is_string(f.type) or pa.types.is_list(f.type)]
     free = [field.name for field in texts if field.name not in (*IDENTITY, LISTED.get(table))]
     turns = 2 * len(free) + 1
     turns = 4 * turns if rows.num_rows >= 4 * turns else turns
     listed = rows.to_pylist()
-    for index, row in enumerate(listed):
+    for row in listed:
         for name in (field.name for field in texts if field.name in IDENTITY):
             row[name] = [renamed(each) for each in row[name]] if isinstance(row[name], list) else renamed(row[name])
-        turn = index % turns
-        if turn < 2 * len(free):
-            row[free[turn // 2]] = (TEXT, JSON)[turn % 2]
+    spoiled = [(index % turns, row) for index, row in enumerate(listed) if index % turns < 2 * len(free)]
+    if table == "probes":
+        spoiled = [(turn, dict(row)) for turn, row in spoiled]
+        listed += [row for _, row in spoiled]
+    for turn, row in spoiled:
+        row[free[turn // 2]] = (TEXT, JSON)[turn % 2]
     return pa.Table.from_pylist(listed, rows.schema)
 
 

@@ -16,8 +16,10 @@ from launch.families import find_study
 from results.claims import REGISTRY, verdicts
 from results.claims.claim import NOT_REPRODUCED_SCALED, NOT_RUN, PRECONDITION, REPRODUCED, SCALED, TOO_FEW
 from results.claims.subsequences.capacity import exceeds_times
-from results.claims.subsequences.growth import learned_between
+from results.claims.subsequences.growth import arrays, learned_between
+from results.errors import DamagedFile
 from results.rows.options import flatten
+from results.rows.probe_values import Items
 from results.statistics.survival_slope import beyond_onset, fit
 from results.store.schema import SCHEMAS
 from tests.results.claims.planned_rows import replicates
@@ -309,3 +311,13 @@ def test_every_claim_on_pairs_has_a_study_that_decides_it(name, scale):
     manifest = planned(claim.study.removeprefix("subsequences/"), scale)
     assert all(each["replicates"] >= claim.needs for each in manifest["conditions"])
     assert judged(manifest, name, []).verdict == TOO_FEW  # all conditions and sets are there, no replicate yet
+
+
+def test_pairs_that_lack_a_row_are_refused():
+    whole = Items({f"pair={pair} {name}": 1.0 for pair in range(3) for name in ("frequency", "gap", "gradient")})
+    assert {len(values) for values in arrays(whole).values()} == {3}
+    for gone in whole:
+        with pytest.raises(DamagedFile, match=gone):
+            arrays(Items({item: value for item, value in whole.items() if item != gone}))
+    with pytest.raises(DamagedFile, match="pair=0 frequency"):
+        arrays(Items())

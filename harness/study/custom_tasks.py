@@ -192,7 +192,11 @@ def _checked_strings(path: str, task: Task) -> Batch:
     for good, otherwise in (
         (unchanged, "sample changes strings that it has returned: return new tensors, such as x.clone()"),
         (_equal(pack, again), "sample makes other strings from the same draw: take all randomness from draw"),
-        (moving, "sample makes the same strings at every step: take all randomness from draw"),
+        (
+            moving,
+            "sample makes the same strings at every step: take all randomness from draw, and for a fixed set of N strings write "
+            "train.pool: N",
+        ),
         (all(apart), "a replicate's strings are others in a pack than alone: let sample mix nothing across its first axis"),
         (
             _equal(_strings(longer, slice(_STRINGS)), _strings(pack, slice(None))),

@@ -180,14 +180,14 @@ class Progress:
             say(self.line())
 
 
-def with_progress(items: Sequence[Item], what: str, say: Callable[[str], None]) -> Iterator[Item]:
-    """Yield the items, and say now and then how many are done: "12/100 replicates · ends 14:32 (4 min left)"."""
+def with_progress(items: Sequence[Item], say: Callable[[str], None]) -> Iterator[Item]:
+    """Yield the items, one a replicate, and say now and then how many are done: "12/100 replicates · ends 14:32 (4 min left)"."""
     started = last = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()
         if done and now - last > _pause(now - started):
             last = now
-            say(f"{done:,}/{len(items):,} {what} · {_ends((now - started) * (len(items) - done) / done)}")
+            say(f"{done:,}/{len(items):,} replicates · {_ends((now - started) * (len(items) - done) / done)}")
         yield item
 
 

@@ -149,7 +149,7 @@ def _probe(store: Store, rows: list[Row], probe: str, count: int, settings: Any,
             if missing := [step for step in steps if (row["key"], row["stage"], step) not in done]:
                 lacking.append((row, missing))
     fresh = 0
-    for row, missing in with_progress(lacking, "replicates", say):
+    for row, missing in with_progress(lacking, say):
         rows_of_name: dict[str, Rows] = {}
         for step in missing:
             about = {"key": row["key"], "stage": row["stage"], "step": step}
@@ -190,7 +190,7 @@ def _compare(
             _seeded(chosen.see, *_model(store, row, step), count, settings)
             for row, step in zip(group[: max(lacking, default=-1) + 1], steps, strict=False)
         ]
-        for number in with_progress(lacking, "replicates", say):
+        for number in with_progress(lacking, say):
             row = group[number]
             about = {"key": row["key"], "stage": row["stage"], "step": steps[number]}
             compared_rows = [

@@ -163,12 +163,12 @@ def test_a_watcher_is_told_the_numbers_of_the_line(clock):
 
 def test_a_long_loop_says_how_far_it_is_and_a_short_one_says_nothing(clock):
     said = []
-    for _ in with_progress(range(40), "replicates", said.append):
+    for _ in with_progress(range(40), said.append):
         clock[0] += 2.0  # lines come 6 s apart in the first minute, then 16
     assert [line.split(" · ")[0] for line in said] == [
         f"{done}/40 replicates" for done in (3, 6, 9, 12, 15, 18, 21, 24, 27, 35)
     ]
     assert said[0].endswith("(74 s left)")
     assert said[-1].endswith("(10 s left)")
-    assert list(with_progress(range(3), "replicates", said.append)) == [0, 1, 2]
+    assert list(with_progress(range(3), said.append)) == [0, 1, 2]
     assert len(said) == 10

@@ -319,9 +319,9 @@ class Training:
             count += strings.inputs.shape[1]
         return (total / count).tolist()
 
-    def mean_loss(self, window: int) -> Tensor:
-        """Mean loss over the last `window` steps (at most 100), float64 [R]."""
-        return self._mean(self.recent, window)
+    def mean_loss(self) -> Tensor:
+        """Mean loss over the last steps, `WINDOW` at most, float64 [R]."""
+        return self._mean(self.recent, WINDOW)
 
     def _mean(self, recent: Tensor, window: int) -> Tensor:
         window = min(window, self.step, WINDOW)

@@ -17,7 +17,7 @@ from harness.planning.pack import Pack
 from harness.study.identity import canonical
 from harness.study.running_code import own_checkout
 from harness.training.measured_rows import average_rows, watched_rows
-from harness.training.pack_state import WINDOW, Stopped, Training
+from harness.training.pack_state import Stopped, Training
 from harness.training.teachers import teachers_of
 from results.errors import StoreError
 from results.plain_values import Row, Tree
@@ -127,7 +127,7 @@ def _shared_columns(state: Training) -> Row:
 def _replicate_rows(state: Training, diverged_at: list[int], shared: Tree) -> list[Row]:
     plans = None if state.teachers is None else state.teachers.schedules
     taken = parents.steps_of(state.pack) if plans is None else [None if plan.without else plan.first for plan in plans]
-    losses = state.mean_loss(WINDOW).tolist()
+    losses = state.mean_loss().tolist()
     return [
         shared
         | {

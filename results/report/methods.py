@@ -79,7 +79,7 @@ def methods_text(
         reduced(manifest),
         made(manifest, rows),
     ]
-    return one_line(" ".join(sentence for sentence in sentences if sentence))
+    return one_line(" ".join(sentences))
 
 
 def _study(manifest: Manifest, planned: Sequence[Replicate]) -> str:

@@ -36,7 +36,7 @@ def experiment_text(manifest: Manifest, planned: Sequence[Replicate], measures: 
         reduced(manifest),
         _imported(rows) if is_imported(manifest) else made(manifest, rows, "Run"),
     ]
-    return one_line(" ".join(sentence for sentence in sentences if sentence))
+    return one_line(" ".join(sentences))
 
 
 def what_runs(manifest: Manifest) -> list[str]:

@@ -87,7 +87,7 @@ def noether_unpaired(
     chance: P(Y > X) + P(Y = X)/2; share: of the replicates in the first condition; ties: the sum of the cubed probabilities of the
     tied values in both together, which the variance lacks (Zhao, Rahardja and Qu 2008, Statistics in Medicine 27, 462–468).
     """
-    _check_share(chance, "chance")
+    _check_chance(chance)
     if not 0 < share < 1:
         raise ValueError(f"share = {share} must lie between 0 and 1: both conditions need replicates")
     if chance == 0.5:
@@ -101,7 +101,7 @@ def noether_paired(chance: float, zeros: float = 0.0, power: float = POWER, conf
     chance: P(D + D' > 0) + P(D + D' = 0)/2 of two pairs' differences; zeros: the share of pairs that do not differ, whose Pratt ranks
     are missing from the variance of the sum.
     """
-    _check_share(chance, "chance")
+    _check_chance(chance)
     if chance == 0.5:
         return None
     return math.ceil(_normal(power, confidence) * (1 - zeros**3) / (3 * (chance - 0.5) ** 2))
@@ -167,6 +167,6 @@ def _check(zero: int, total: int, confidence: float, power: float = POWER) -> No
     _normal(power, confidence)
 
 
-def _check_share(value: float, name: str) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} = {value} must lie in 0 … 1: it is a probability")
+def _check_chance(chance: float) -> None:
+    if not 0 <= chance <= 1:
+        raise ValueError(f"chance = {chance} must lie in 0 … 1: it is a probability")

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from results.claims import scoreboard
@@ -129,3 +130,40 @@ def test_the_gap_and_the_late_students_of_slow_ones_are_those_of_the_rows(studie
         f"an accuracy of 0.75 by a median of {medians['two_shot_1e_4']} steps, but {late(steps, 4000)} of the {len(steps)} pass 0.9"
         in section
     )
+
+
+def test_students_whose_teacher_has_a_transition_are_counted_apart(studies, section):
+    """The other rows of the table keep the seeds of teachers without one, which P leaves out."""
+    steps, right = {}, []
+    for name in TEACHERS:
+        conditions, seen = studies[name]
+        middle, alone = (reached(seen, conditions[own], 0.9) for own in ("two_shot_1e_4", "one_shot_cold"))
+        steps[name] = {seeds: alone[seeds] for seeds in middle}, middle
+        errors = conditions["one_shot_cold"].wrong_by_seeds("test")
+        right.append(sum(errors[seeds] == 0 for seeds in middle))
+    *some, never = (said(median(alone)) for alone, _ in steps.values())
+    assert never == "never"
+    assert f"a median of {', '.join(some[:-1])} and {some[-1]} steps, and never in `p8-two-heads`" in section
+    assert f"and {', '.join(map(str, right[:-1]))} and {right[-1]} of them end without an error" in section
+    both, late = (said(median(each)) for each in steps["p8-both-temperatures"])
+    assert f"in `p8-both-temperatures` they are right sooner by the medians, after {both} steps against {late}, but" in section
+    lost = sum(step == float("inf") for step in steps["p8-both-temperatures"][0].values())
+    assert f"{lost} of these {len(steps['p8-both-temperatures'][0])} never are" in section
+    conditions, _ = studies["p8-50-seeds"]
+    errors, counted = conditions["one_shot_cold"].wrong_by_seeds("test"), steps["p8-50-seeds"][1]
+    wrong = [seeds for seeds, error in errors.items() if error > 0]
+    without = sum(seeds not in counted for seeds in wrong)
+    assert (
+        f"{len(wrong)} of {len(errors)} still err at the end; {without} of these {len(wrong)} have a teacher without" in section
+    )
+
+
+def test_students_of_a_middle_checkpoint_err_least_in_every_study_but_are_not_always_first(studies, section):
+    first = 0
+    for conditions, seen in studies.values():
+        share = {own: np.mean(conditions[own].wrong("test") == 0) for own in STUDENTS if own in conditions}
+        assert all(share["two_shot_1e_4"] > share[own] for own in ("one_shot", "one_shot_cold", "labels") if own in share)
+        steps = {own: median(reached(seen, conditions[own], 0.9)) for own in ("two_shot_1e_4", "labels")}
+        first += steps["labels"] < steps["two_shot_1e_4"]
+    assert first == 2
+    assert "in two of the seven, students of labels reach an accuracy of 0.9 sooner by the medians" in section

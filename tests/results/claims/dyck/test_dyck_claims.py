@@ -1,5 +1,6 @@
 """The claims on Dyck languages give each verdict where the rows of their studies deserve it."""
 
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -276,3 +277,25 @@ def test_how_many_models_of_prefixes_err_as_often_as_any():
     page = " ".join(Path("docs/studies/dyck/README.md").read_text(encoding="utf-8").split())
     assert f"{(errors == most).sum()} of the {len(errors)} make {most:,} errors on long prefixes" in page
     assert f"and {(errors >= most - 20).sum()} are within 20 errors of that" in page
+
+
+def test_what_the_last_layer_of_copiers_looks_at():
+    """docs/studies/dyck/README.md: on the fixed string, seeds whose closing brackets look at opening ones, and at equal brackets alone."""
+    string, pairs = "s(((())))[[[[]]]]", {")": "(", "]": "["}
+    store = open_store("docs/studies/dyck", "dyck-copying")
+    seeds = {row["key"]: row["init_seed"] for row in committed(store).to_pylist() if row["condition"] == "four_layers"}
+    equal, opening = defaultdict(list), defaultdict(list)
+    for row in read(store, "probes").to_pylist():
+        if row["probe"] == "map" and row["layer"] == 3 and row["key"] in seeds:
+            query, key = (string[int(place)] for place in row["item"].split(","))
+            if query != "s":
+                equal[seeds[row["key"]], query].append(row["value"] * (key == query))
+                opening[seeds[row["key"]], query].append(row["value"] * (key == pairs.get(query)))
+    own = {at: sum(weights) / 4 for at, weights in equal.items()}  # each bracket stands in the string four times
+    back = {at: sum(weights) / 4 for at, weights in opening.items()}
+    tracking = [seed for seed in seeds.values() if max(back[seed, ")"], back[seed, "]"]) > 0.9]
+    copying = [seed for seed in seeds.values() if min(own[seed, bracket] for bracket in "()[]") > 0.9]
+    assert not set(tracking) & set(copying)
+    page = " ".join(Path("docs/studies/dyck/README.md").read_text(encoding="utf-8").split())
+    assert f"of their pair in the last layer of {len(tracking)} of {len(seeds)} seeds" in page
+    assert f"In the other {len(copying)}, each bracket looks at brackets equal to itself" in page

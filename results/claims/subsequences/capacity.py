@@ -144,7 +144,7 @@ def _unknown(answers: Sequence[Answer]) -> str:
 
 S2 = Claim(
     "S2",
-    "The number of pairs that a transformer holds grows with its width faster than in proportion, until its inner width binds.",
+    "The number of pairs that a transformer holds grows with its width faster than in proportion, where its inner width is no limit.",
     "Sun et al. 2025, theorem A.6 and lemma A.3; a prediction of ours, no experiment in the paper",
     "accuracy with which pairs count as held",
     10,

@@ -3,8 +3,8 @@
 PAPER = "fflm"
 SHOWS = {
     (PAPER, "F1"): (
-        "Transformers of 36 sizes (figures 3.24 and 3.27): most never stop erring on rare strings, and two layers "
-        "often do not converge. No number is printed."
+        "Transformers of many depths, widths and numbers of heads (figures 3.24 and 3.27): most never stop erring on "
+        "rare strings, and shallow ones often do not converge. No number is printed."
     ),
     (PAPER, "F2"): (
         "The baseline of 500 seeds (figure 3.25) reads its training distribution almost without error and errs on "

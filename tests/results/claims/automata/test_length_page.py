@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from results.claims import scoreboard
 from results.rows.study_rows import read_study
 from results.store.manifest import manifest_of
-from results.store.tables import open_store
+from results.store.tables import committed, open_store, read
 
 PAGE = Path("docs/studies/automata/README.md").read_text(encoding="utf-8")
 SECTION = " ".join(PAGE.partition("## Positions at twice the length")[2].partition("\n## ")[0].split())
@@ -50,3 +51,18 @@ def test_who_learns_abab():
     )
     assert f"{learned['abab_sinusoidal']} of 12 seeds of the first and none of the second have 99 % right." in SECTION
     assert learned["abab_linear"] == 0
+
+
+def test_a6_shares_replicates_with_a7():
+    section = " ".join(PAGE.partition("## Other numbers of ones")[2].partition("\n## ")[0].split())
+    stores = {name: open_store("docs/studies/automata", name) for name in ("a6-40-seeds", "a7")}
+    rows = {name: committed(store).to_pylist() for name, store in stores.items()}
+    known = {row["key"] for row in rows["a7"]}
+    own = {row["key"]: row["condition"] for row in rows["a6-40-seeds"]}
+    assert Counter(own[key] for key in known & own.keys()) == {"sinusoidal": 10, "lstm": 10, "scratchpad_recency": 10}
+    fresh = {key for key, condition in own.items() if condition == "sinusoidal"} - known
+    assert len(fresh) == 30
+    assert "Thirty of the transformers are new. The other ten, and the LSTMs and scratchpads, are replicates of" in section
+    scores = [row for row in read(stores["a6-40-seeds"], "evaluations").to_pylist() if row["key"] in fresh]
+    rare, frequent = (median(1 - row["errors"] / row["count"] for row in scores if row["set"] == p) for p in ("p_05", "p_95"))
+    assert f"The thirty alone have medians of {rare:.3f} where ones are rare, and of {frequent:.2f} where" in section

@@ -11,7 +11,7 @@ from results.claims import scoreboard
 from results.rows.accuracy_curves import watch
 from results.rows.study_rows import read_study
 from results.store.manifest import manifest_of
-from results.store.tables import open_store, read
+from results.store.tables import committed, open_store, read
 from tests.page_code import ROOT
 
 
@@ -120,3 +120,14 @@ def test_the_best_pair_of_a_tree_is_told_as_the_two_studies_have_it(page):
         before[replicate.condition.partition(",")[0]][replicate.seeds] = replicate.error("test")
     assert len(before["a"]) == 40
     assert all(before[f"{name}_f"] == before[name] for name in "abcde")
+
+
+def keys(name, *conditions):
+    return {row["key"] for row in committed(opened(name)).to_pylist() if row["condition"] in conditions}
+
+
+def test_studies_that_share_replicates_are_named(page):
+    assert keys("p1", "teacher", "labels", "labels_wider") == keys("p2", "teacher", "labels", "labels_wider")
+    assert "Teachers and students of labels are the same replicates as in `p1`." in page
+    assert keys("p1", "labels", "labels_wider") == keys("p4", "model.width=50", "model.width=100")
+    assert "perceptrons of widths 50 and 100 are the same replicates as its students of labels." in page

@@ -94,6 +94,15 @@ def test_the_page_tells_when_models_of_attention_alone_leave_the_bigram_and_wher
     assert f"| 1.03 on the plateau | {min(levels):.3f} to {max(levels):.3f} | 25 |" in page
 
 
+def test_the_page_tells_how_the_loss_slides_off_the_unigram_on_long_strings():
+    own, _ = _opened("ngram-gradients")
+    stages = [course.loss[course.looks(1)] for course in own]
+    first, last = (np.median([losses[at] for losses in stages]) for at in (0, -1))
+    step, learned = (np.median(steps) for steps in ([course.steps[0] for course in own], [course.begins(2) for course in own]))
+    told = f"From step {step:.0f} until lag 1 is learned, at step {learned:.0f}, it falls from {first:.3f} to {last:.3f} (medians)."
+    assert told in " ".join(Path("docs/studies/ngrams/README.md").read_text().split())
+
+
 def test_models_with_mlps_stay_at_the_level_of_figure_7():
     own, _ = _opened("ngram-mlp")
     assert len(own) == 25

@@ -191,8 +191,8 @@ def pool_labels(evidence: Evidence, condition: Condition) -> dict[Seeds, float]:
 _MOST = "that most replicates do, where 97 % of all do"
 L6 = Claim(
     "L6",
-    "With every stage of self-training the model is right on longer chains, and on twice those it was trained on; our control: more steps "
-    "on short chains do not do it.",
+    "With every stage of self-training the model is right on longer chains, and on twice those it was trained on; as many "
+    "steps on short chains alone, our control, bring it less far.",
     "Huang et al. 2025, theorem 5.1 and figure 1b, no numbers printed and no such control",
     "accuracy that counts as right",
     6,

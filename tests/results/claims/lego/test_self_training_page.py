@@ -52,6 +52,15 @@ def test_the_table_has_the_sentences_of_the_rows(right, section):
         assert f"| {told} | {row} |" in section
 
 
+def test_the_steps_alone_reach_as_far_as_the_page_says(store, section):
+    (verdict,) = (each for each in scoreboard(store) if each.claim.id == "L6")
+    first, *stages, control = re.findall(r": ([\d.]+) \([\d.]+ to [\d.]+\)", verdict.finding.measured)
+    reach = f"up to {first} after chains of 5, and up to {', '.join(stages[:-1])} and {stages[-1]} after the stages."
+    assert f"An accuracy of 0.9 is kept {reach} With the steps alone it is kept up to {control} (medians)" in section
+    gain = (float(control) - float(first)) / (float(stages[-1]) - float(first))
+    assert 0.45 < gain < 0.55  # "half of the gain"
+
+
 def test_the_sentences_have_the_numbers_of_the_rows_and_the_verdicts(store, right, section):
     last, control, cyclic = (f"{median(right[stage, 160]):.3f}" for stage in (("warm", 3), ("longer", 3), ("cyclic", 0)))
     assert f"the median model answers {last} of the chains of 160" in section

@@ -1,5 +1,6 @@
 """The numbers on BT1 of docs/studies/generation are those of its rows."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -24,4 +25,29 @@ def test_the_gain_of_a_larger_quota_is_that_of_the_rows():
 
     assert (
         f"with a stride of 4, {ends_well(1)} of the error prompts end well with a quota of 1, and {ends_well(4)} with 4" in PAGE
+    )
+
+
+def test_what_refusing_at_random_makes_of_the_errors():
+    generators = by_key(read(open_store("docs/studies/generation", "trained-generators"), "probes")).values()
+
+    def wrong(form):
+        return np.array(
+            [
+                np.mean([value for (*_, item), value in values.items() if re.fullmatch(form, item)], dtype=np.float64)
+                for values in generators
+            ]
+        )
+
+    at_random, beside = [], []
+    for top in (r"0\.9", "1"):
+        alone = wrong(f"fresh top={top} plain wrong")
+        trained, random = (wrong(rf"fresh top={top} thesis Q=4 B=4 {kind}=\d+ wrong") for kind in ("verifier", "random"))
+        assert (trained < random).sum() == len(alone) == 48
+        at_random.append(f"{np.median(random / alone):.2f}")
+        beside.append(f"{np.median(trained / random):.2f}")
+    assert f"makes {at_random[0]} and {at_random[1]} times as many errors as the generator alone." in PAGE
+    assert (
+        f"make fewer than it in all 48 generators, {beside[0]} and {beside[1]} times as many (medians; seen afterwards)."
+        in PAGE
     )

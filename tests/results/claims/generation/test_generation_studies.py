@@ -39,6 +39,8 @@ def test_what_refusing_at_random_makes_of_the_errors():
             ]
         )
 
+    sampled = wrong(r"fresh top=0\.9 sampled Q=4 B=4 verifier=\d+ wrong") / wrong(r"fresh top=0\.9 plain wrong")
+    assert f"It still makes {np.median(sampled):.2f} times as many as the generator alone" in PAGE
     at_random, beside = [], []
     for top in (r"0\.9", "1"):
         alone = wrong(f"fresh top={top} plain wrong")

@@ -61,7 +61,7 @@ def entry_of(returned: Any, known: Mapping[str, Metric]) -> Entry:
     """One mapping of names to numbers, checked against the metrics that are known. BadResult where it is something else."""
     if not isinstance(returned, Mapping):
         raise BadResult(
-            f"a result is a {type(returned).__name__}, and must be a mapping of names to numbers, such as {{'accuracy': 0.9}}"
+            f"a result is of type {type(returned).__name__}, and must be a mapping of names to numbers, such as {{'accuracy': 0.9}}"
         )
     if odd := [name for name in returned if not isinstance(name, str) or not name.isprintable() or not name.strip()]:
         raise BadResult(f"a result has the name {odd[0]!r}, and a metric is called by a printable word")
@@ -107,7 +107,7 @@ def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric], lates
     """As `entries_of`, of a function that measures a pack: every value has a leading axis of `size`, one entry per replicate."""
     for part in _each(returned):
         if not isinstance(part, Mapping):
-            raise BadResult(f"a result is a {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers")
+            raise BadResult(f"a result is of type {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers")
         columns = {name: _column(name, value, size) for name, value in part.items() if name not in PLACES}
         places = {name: part[name] for name in PLACES if name in part}
         if places.get("step") is None:

@@ -30,7 +30,7 @@ def encode(value: Any, tensors: dict[str, Tensor], where: str = "what save() ret
             raise BadResult(f"{where} has the key {odd!r}, and a key is a text or a whole number")
         return ["mapping", [[key, encode(item, tensors, f"{where}[{key!r}]")] for key, item in value.items()]]
     raise BadResult(
-        f"{where} is a {type(value).__name__}: save numbers, texts, arrays and tensors, and lists, tuples and mappings of them"
+        f"{where} is of type {type(value).__name__}: save numbers, texts, arrays and tensors, and lists, tuples and mappings of them"
     )
 
 

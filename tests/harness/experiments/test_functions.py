@@ -293,7 +293,7 @@ def test_a_number_that_is_not_finite_is_diverged_and_ranks_worst(start, tmp_path
         ("mixed", "the metric score is a number here and was a flag in a result before: return one kind"),
         ("array_later", "the metric score is an array here and was a number in a result before: return one kind"),
         ("one_label", "two metrics are called 'score (test)', one of them by its set: rename one"),
-        ("nothing", "a result is a NoneType, and must be a mapping of names to numbers"),
+        ("nothing", "a result is of type NoneType, and must be a mapping of names to numbers"),
     ],
 )
 def test_what_is_no_result_fails_with_its_reason(start, tmp_path, function, sentence):

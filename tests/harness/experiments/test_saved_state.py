@@ -154,7 +154,7 @@ def test_what_is_saved_comes_back_as_it_was():
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        ("odd_state", "what save() returned['deep'][1] is a set: save numbers, texts, arrays and tensors"),
+        ("odd_state", "what save() returned['deep'][1] is of type set: save numbers, texts, arrays and tensors"),
         ("half_a_pair", "the function returned a Walk with save alone: write both save() and load(state)"),
         ("arrays_alone", "there are arrays alone: return at least one number too"),
         ("texts", "the array names has elements of <U1: return whole numbers, floats or booleans"),

@@ -107,7 +107,9 @@ def entries_of_pack(returned: Any, size: int, known: Mapping[str, Metric], lates
     """As `entries_of`, of a function that measures a pack: every value has a leading axis of `size`, one entry per replicate."""
     for part in _each(returned):
         if not isinstance(part, Mapping):
-            raise BadResult(f"a result is of type {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers")
+            raise BadResult(
+                f"a result is of type {type(part).__name__}, and must be a mapping of names to arrays of {size} numbers"
+            )
         columns = {name: _column(name, value, size) for name, value in part.items() if name not in PLACES}
         places = {name: part[name] for name in PLACES if name in part}
         if places.get("step") is None:

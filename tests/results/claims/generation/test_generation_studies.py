@@ -1,10 +1,12 @@
-"""The numbers on BT1 of docs/studies/generation are those of its rows."""
+"""The numbers on BT1 of docs/studies/generation are those of its rows, and its verdicts those of the scoreboard."""
 
 import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from results.claims import scoreboard
 from results.rows.probe_values import by_key
 from results.store.tables import open_store, read
 
@@ -53,3 +55,9 @@ def test_what_refusing_at_random_makes_of_the_errors():
         f"make fewer than it in all 48 generators, {beside[0]} and {beside[1]} times as many (medians; seen afterwards)."
         in PAGE
     )
+
+
+@pytest.mark.parametrize("study", ["vgb-error-growth", "vgb-long-run", "trained-generators"])
+def test_the_page_has_each_verdict_in_the_words_of_the_scoreboard(study):
+    for each in scoreboard(open_store("docs/studies/generation", study)):
+        assert re.search(rf"\*\*{each.claim.id}\*\*, (that|the same) [^:]+: \*{re.escape(each.verdict)}\*", PAGE), each.claim.id

@@ -62,8 +62,9 @@ def task_class(path: str) -> type[Task]:
         raise ValueError(f"task.name = {path!r} lacks {', '.join(lacking)}: tasks.task.Task says what each is")
     if path_of(kind) != path:
         raise ValueError(f"task.name = {path!r} is defined elsewhere: write {path_of(kind)!r}")
+    fields = {field.name for field in dataclasses.fields(kind)}
     for name, example in (("length", "length: int = 32"), ("metrics", 'metrics: ClassVar[tuple[str, ...]] = ("position",)')):
-        if name not in vars(kind)["__dataclass_fields__"] and not any(name in vars(base) for base in kind.__mro__):
+        if name not in fields and not hasattr(kind, name):
             raise ValueError(f"task.name = {path!r} lacks {name}: add it to the class, such as {example}")
     for field in dataclasses.fields(kind):
         if isinstance(field.default, property):
@@ -204,7 +205,7 @@ def _checked_strings(path: str, task: Task) -> Batch:
         ),
         (
             _equal(_strings(rest, slice(None)), _strings(pack, slice(1, None))),
-            "the second string of a batch is another where the first is not drawn: take all randomness from the methods of draw",
+            "a string is another where those before it are left out, as in later parts of a set: take all randomness from draw",
         ),
     ):
         _require(path, good, otherwise)

@@ -224,10 +224,10 @@ def _ends(
 
 
 def _busy_s(rows: pa.Table) -> float:
-    """Seconds in which any of these replicates was under way, at least one: a study that was stopped meanwhile is not slow."""
+    """Seconds in which any of these replicates was under way, 1 at least: a study that was stopped meanwhile is not slow."""
     order = np.argsort(began := rows["started"].to_numpy())
     began, ended = began[order], np.maximum.accumulate(rows["ended"].to_numpy()[order])
-    idle = np.maximum(began[1:] - ended[:-1], np.timedelta64(0)).sum() if rows.num_rows > 1 else np.timedelta64(0)
+    idle = np.maximum(began[1:] - ended[:-1], np.timedelta64(0)).sum()
     return max(1.0, (ended[-1] - began[0] - idle) / np.timedelta64(1, "s"))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from results.errors import StudyError
 from results.markdown_table import table_lines
 from results.rows.measures import Measure, is_experimental, measures_of
-from results.rows.plural import counted, distinct
+from results.rows.plural import counted, distinct, p_value
 from results.rows.pooled import show_pooled
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
@@ -29,7 +29,6 @@ from results.store.manifest import label, manifest_of
 from results.store.tables import Store
 
 Seeds = tuple[int, int]
-LEVEL = round(1 - CONFIDENCE, 9)  # of p, at which a difference counts as shown
 
 
 @dataclass(frozen=True)
@@ -294,9 +293,7 @@ def _p(p: float | None, at_most: bool) -> str:
     """A p-value; "≤ 0.0001" where the exact one may be smaller."""
     if p is None:
         return ""
-    return ("≤ " if at_most else "") + (
-        distinct(p, 3, "g", LEVEL, 1) if p >= 1e-300 else "below 1e-300"
-    )  # float64 holds no less
+    return ("≤ " if at_most else "") + p_value(p, 3)
 
 
 def _chance(chance: float) -> str:

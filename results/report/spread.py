@@ -11,7 +11,7 @@ from results.report.family import scored_answers
 from results.report.family_sections import FAMILIES
 from results.report.page_template import format_share
 from results.rows.measures import is_experimental
-from results.rows.plural import distinct
+from results.rows.plural import distinct, p_value
 from results.rows.shared_seeds import share_seeds
 from results.rows.study_rows import read_study
 from results.rows.summary import at_last_step, reported_sets
@@ -75,11 +75,7 @@ def _cells(scored: list[tuple[int, ...]], planned: int, shared: bool) -> list[st
         if spread.icc is None or interval is None
         else f"{_near_1(spread.icc)} [{_near_1(interval.low)}, {_near_1(interval.high)}]",
         format_share(spread.between / total) if total else "–",
-        "–"
-        if spread.p is None
-        else distinct(spread.p, 2, "g", 0.05, 1)
-        if spread.p
-        else "below 1e-300",  # 0 is what float64 can't hold
+        "–" if spread.p is None else p_value(spread.p, 2),
         spread.outcome,
     ]
 

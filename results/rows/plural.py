@@ -62,6 +62,15 @@ def distinct(number: float, digits: int, kind: str, *marks: float) -> str:
     return distinct(number, digits + 1, kind, *marks) if blurred else text
 
 
+def p_value(p: float, digits: int) -> str:
+    """A p-value to so many digits, and to more where it would read as 0.05 or 1.
+
+    >>> p_value(0.0312, 2), p_value(0.04999, 3), p_value(0.0, 2)
+    ('0.031', '0.04999', 'below 1e-300')
+    """
+    return distinct(p, digits, "g", 0.05, 1) if p >= 1e-300 else "below 1e-300"  # float64 holds no less
+
+
 def factor(ratio: float) -> str:
     """A ratio as a factor.
 

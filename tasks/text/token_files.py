@@ -123,7 +123,7 @@ def _read(path: str) -> list[Ids]:
 
 def _array(path: str) -> Ids:
     with open(path, "rb") as file:
-        if not file.read(len(MAGIC_PREFIX)) == MAGIC_PREFIX:
+        if file.read(len(MAGIC_PREFIX)) != MAGIC_PREFIX:
             raise ValueError("it is no .npy file: write it with numpy.save")
     try:
         array: Ids = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -114,7 +114,7 @@ MISTAKES = {
         DRAWN,
         "torch.stack([torch.randint(0, 2, (batch, self.length), generator=torch.Generator().manual_seed(seed * 9 + step))\n"
         "for seed, step in zip(draw.seeds.tolist(), torch.as_tensor(draw.step).expand(len(draw.seeds)).tolist())])",
-        "the second string of a batch is another where the first is not drawn",
+        "a string is another where those before it are left out",
     ),
     "a_tensor_again": (
         f"bits = {DRAWN}",
